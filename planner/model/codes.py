@@ -1,0 +1,98 @@
+"""Every code skyplan can print: one table, from which docs and `skyplan explain CODE` are made.
+
+A code is never re-used for another meaning.  This module names problems; it does not detect them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A stable name of a problem: `id`, what it means, what the reader may do about it."""
+
+    id: str
+    meaning: str
+    hint: str
+
+
+_ROWS: tuple[tuple[str, str, str], ...] = (
+    # job and project files
+    ("SKY-SPEC-101", "the file cannot be read or is not YAML", "check the path, the indentation and the quotes"),
+    ("SKY-SPEC-102", "a field is not known", "see `skyplan schema` for the fields"),
+    ("SKY-SPEC-103", "a required field is missing", "see `skyplan schema` for what a job needs"),
+    ("SKY-SPEC-104", "a value has the wrong type", "see `skyplan schema`"),
+    ("SKY-SPEC-105", "a value is out of range or malformed", "see the example in the message"),
+    ("SKY-SPEC-106", "an accelerator name is not known", "run `skyplan offers` for the names"),
+    ("SKY-SPEC-107", "an accelerator name is ambiguous", "write one of the named choices"),
+    ("SKY-SPEC-108", "a data location is not allowed or malformed", "s3://, gs://, az://account/container, nebius://"),
+    ("SKY-SPEC-109", "the job asks for more than the project file allows", "ask the owner of skyplan.yaml"),
+    ("SKY-SPEC-110", "a key is written twice", "keep one of them"),
+    ("SKY-SPEC-111", "a secret is given as a value", "give a reference; skyplan never holds secrets"),
+    ("SKY-SPEC-112", "two jobs have one name", "names identify jobs; rename one"),
+    ("SKY-SPEC-113", "two settings contradict each other", "see the message"),
+    # the catalog
+    ("SKY-CAT-101", "a catalog file cannot be read", "see the line named"),
+    ("SKY-CAT-102", "a price is zero, negative or not a number", "the row counts as unknown"),
+    (
+        "SKY-CAT-103",
+        "a price is implausible for its GPU class",
+        "compare with another source; override in skyplan.yaml",
+    ),
+    ("SKY-CAT-104", "spot is not cheaper than on-demand", "no spot capacity is for sale at a discount there"),
+    ("SKY-CAT-105", "one price is flat over continents", "the source probably took another product's price"),
+    ("SKY-CAT-106", "name and GPU memory disagree", "correct the row"),
+    ("SKY-CAT-107", "a row stands twice", "remove one"),
+    ("SKY-CAT-108", "a zone needs opting in", "list it under `opt_in_zones` of the target"),
+    ("SKY-CAT-109", "a price is older than its time to live", "refresh prices"),
+    ("SKY-CAT-110", "a reference points at nothing", "add the missing row or correct the name"),
+    ("SKY-CAT-111", "two sources disagree on a price", "the dearer one is used until settled"),
+    ("SKY-CAT-112", "on-demand is listed but the type is not sold that way", "use spot or a reservation"),
+    ("SKY-CAT-113", "the zone is not confirmed to offer the type", "the price is known for the region only"),
+    ("SKY-CAT-114", "the figure is derived or unverified", "see its source"),
+    # why an offer was rejected
+    ("SKY-REJ-201", "the GPU is not one that was asked for", "widen `accelerators`"),
+    ("SKY-REJ-202", "GPU memory is below what was asked for", "GPU memory is never lowered"),
+    ("SKY-REJ-203", "RAM or vCPUs are below what was asked for", "lower `memory` or `cpus`"),
+    ("SKY-REJ-204", "not offered: capacity type, zone or region is out", "see the numbers"),
+    ("SKY-REJ-205", "the quota is below the need", "raise the quota, then the target's `quotas`"),
+    ("SKY-REJ-206", "capacity failed here recently", "it decays; see `until`"),
+    ("SKY-REJ-207", "the pool is full", "other jobs hold it; see the ledger"),
+    ("SKY-REJ-208", "over the price limit or budget", "raise the limit"),
+    ("SKY-REJ-209", "would finish after the deadline", "see the finish time"),
+    ("SKY-REJ-210", "another topology than the job may use", "an interconnect-sensitive job stays on one topology"),
+    ("SKY-REJ-211", "no fabric between the nodes", "multi-node jobs need one where they are interconnect-sensitive"),
+    ("SKY-REJ-212", "no subnet or network quota there", "see the project's network settings"),
+    ("SKY-REJ-213", "the price is unknown or implausible", "override it in skyplan.yaml if you know it"),
+    ("SKY-REJ-214", "outside the project's or the job's limits", "see `constraints` and skyplan.yaml"),
+    # apply
+    ("SKY-APPLY-301", "the plan is not valid or was edited", "plan again"),
+    ("SKY-APPLY-302", "the job or project file changed since the plan", "plan again and review"),
+    ("SKY-APPLY-303", "this plan was applied already", "see `skyplan status`"),
+    ("SKY-APPLY-304", "the price moved too far since the plan", "plan again and review"),
+    ("SKY-APPLY-305", "another apply holds the job's lease", "wait for it, or see `skyplan status`"),
+    ("SKY-APPLY-306", "local state is not for CI", "set `backend` in skyplan.yaml"),
+    (
+        "SKY-APPLY-307",
+        "Terraform is missing",
+        "install it, set SKYPLAN_TERRAFORM, or `pip install 'skyplan[terraform]'`",
+    ),
+    ("SKY-APPLY-308", "the cloud has no capacity", "the next ranked candidate is tried"),
+    ("SKY-APPLY-309", "a quota was hit", "the next ranked candidate is tried"),
+    ("SKY-APPLY-310", "Terraform failed for a reason skyplan does not know", "read the provider's message"),
+    ("SKY-APPLY-311", "no ranked candidate could be launched", "plan again: failures are remembered"),
+    ("SKY-APPLY-312", "the plan is old", "prices may have moved; plan again"),
+    ("SKY-APPLY-313", "the policy command refused the plan", "see its output"),
+    ("SKY-APPLY-314", "an earlier apply did not finish", "it is being cleaned up first"),
+    ("SKY-APPLY-315", "this cloud's stacks are not there yet", "restrict `clouds`, or wait for that release"),
+    ("SKY-APPLY-316", "an optional part is not installed", "see the message for the extra's name"),
+    ("SKY-APPLY-317", "the cloud refused the credentials or the permission", "see the provider's message"),
+    ("SKY-APPLY-318", "a node was lost", "plan again to place the job anew"),
+    # runtime
+    ("SKY-RUN-501", "no agent: nodes run the job bare", "configure `agent` in skyplan.yaml for progress and rotation"),
+)
+
+CODES: dict[str, Code] = {row[0]: Code(*row) for row in _ROWS}
+if len(CODES) != len(_ROWS):
+    raise AssertionError("a code is listed twice")

@@ -1,0 +1,234 @@
+"""The PlacementPlan: the one value that planning writes and applying, diffing and auditing read.
+
+It is a pure function of its inputs, which it names by digest.  `to_document` gives JSON with every key in place; `from_document` reads it back and
+raises InputError for what is not a plan or was edited (`digest` covers everything else in it).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from typing import Any
+
+from planner.model.diagnostic import Diagnostic, Location
+from planner.model.digest import digest
+from planner.model.errors import InputError
+from planner.model.grants import Grant, grant_from
+
+FORMAT_VERSION = "1.0"
+METHOD = 1
+"""Raised when scoring changes, so that `diff` can tell "the market moved" from "skyplan changed"."""
+MIN_PRICE_STEP = Decimal("0.0001")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreTerm:
+    """One part of a total.  `usd` None is unknown: the total is then a lower bound.  `detail` shows the numbers."""
+
+    name: str
+    usd: Decimal | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Caveat:
+    """Something the reader should know about a placement."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """A job bound to an offer: one entry of the ranked set.
+
+    node_usd_per_hour   price of one node when the plan was made
+    usd_per_hour        all nodes
+    total_usd           expected cost to finish: the sum of the terms' rounded amounts
+    lower_bound         a term is unknown
+    compute_hours       expected hours of work on this hardware, stretched by its links, without interruptions
+    finish_hours        expected hours from launch to result
+    differs             how this type differs from what the job names as its reference
+    addresses           private address by rank, () where the cloud assigns them
+    placement_id        `p` and 10 hex digits: digest of what the stacks are made of, and of nothing else
+    """
+
+    rank: int
+    offer_id: str
+    pool: str
+    target: str
+    cloud: str
+    region: str
+    zone: str
+    instance_type: str
+    capacity: str
+    nodes: int
+    gpu: str
+    gpu_count: int
+    gpu_memory_gib: Decimal
+    topology: str
+    node_usd_per_hour: Decimal
+    usd_per_hour: Decimal
+    total_usd: Decimal
+    lower_bound: bool
+    compute_hours: Decimal
+    finish_hours: Decimal
+    terms: tuple[ScoreTerm, ...]
+    caveats: tuple[Caveat, ...]
+    differs: tuple[str, ...]
+    addresses: tuple[str, ...]
+    placement_id: str
+    grants_digest: str
+    price_as_of: str
+    price_source: str
+    reservation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedCount:
+    """How many offers fell for one reason, with up to three of them spelled out."""
+
+    code: str
+    count: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackRef:
+    """A stack that the choice needs.  `digest` is of its input, with the generation left open."""
+
+    kind: str
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanStatus:
+    """complete: every job part is placed · applyable: `apply` may run it · errored: something went wrong while planning."""
+
+    complete: bool
+    applyable: bool
+    errored: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementPlan:
+    """One job's plan.
+
+    job        the normalised Workload as JSON (`planner.spec.normal`)
+    inputs     catalog digest and date, as_of, method, ledger and availability digests, job and project digests
+    ranked     best first; the only placements an apply may use; () where nothing is feasible
+    notes      why the choice won, in sentences: data locality, spreading, runner-up
+    grants     grants by digest, as the ranked entries name them
+    """
+
+    job: dict[str, Any]
+    inputs: dict[str, Any]
+    ranked: tuple[Placement, ...]
+    rejected: tuple[RejectedCount, ...]
+    notes: tuple[str, ...]
+    grants: dict[str, tuple[Grant, ...]]
+    stacks: tuple[StackRef, ...]
+    status: PlanStatus
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return str(self.job["name"])
+
+    @property
+    def choice(self) -> Placement:
+        """The best.  Raises IndexError where nothing is feasible."""
+        return self.ranked[0]
+
+    @property
+    def digest(self) -> str:
+        """Over the whole document less the digest itself."""
+        return str(to_document(self)["digest"])
+
+
+def _money(value: Decimal) -> str:
+    return f"{value:.4f}"
+
+
+def _placement_document(p: Placement) -> dict[str, Any]:
+    out: dict[str, Any] = {f.name: getattr(p, f.name) for f in fields(p)}
+    for name in ("node_usd_per_hour", "usd_per_hour", "total_usd", "compute_hours", "finish_hours"):
+        out[name] = _money(out[name])
+    out["gpu_memory_gib"] = f"{p.gpu_memory_gib:f}"
+    out["terms_usd"] = {t.name: None if t.usd is None else _money(t.usd) for t in p.terms}
+    out["terms_detail"] = {t.name: t.detail for t in p.terms}
+    out["caveats"] = [{"code": c.code, "text": c.text} for c in p.caveats]
+    out["differs"], out["addresses"] = list(p.differs), list(p.addresses)
+    del out["terms"]
+    return out
+
+
+def _placement_from(d: dict[str, Any]) -> Placement:
+    values = dict(d)
+    amounts, details = values.pop("terms_usd"), values.pop("terms_detail")
+    for name in ("node_usd_per_hour", "usd_per_hour", "total_usd", "compute_hours", "finish_hours", "gpu_memory_gib"):
+        values[name] = Decimal(values[name])
+    values["terms"] = tuple(
+        ScoreTerm(name=n, usd=None if v is None else Decimal(v), detail=details[n]) for n, v in amounts.items()
+    )
+    values["caveats"] = tuple(Caveat(**c) for c in values["caveats"])
+    values["differs"], values["addresses"] = tuple(values["differs"]), tuple(values["addresses"])
+    return Placement(**values)
+
+
+def to_document(plan: PlacementPlan) -> dict[str, Any]:
+    """JSON-ready, with `format_version` and `digest`.  `choice` repeats the first ranked entry's identity."""
+    out: dict[str, Any] = {
+        "format_version": FORMAT_VERSION,
+        "job": plan.job,
+        "inputs": plan.inputs,
+        "choice": None,
+        "ranked": [_placement_document(p) for p in plan.ranked],
+        "rejected": [{"code": r.code, "count": r.count, "examples": list(r.examples)} for r in plan.rejected],
+        "notes": list(plan.notes),
+        "grants": {d: [g.document() for g in grants] for d, grants in plan.grants.items()},
+        "stacks": [{"kind": s.kind, "name": s.name, "digest": s.digest} for s in plan.stacks],
+        "status": {f.name: getattr(plan.status, f.name) for f in fields(plan.status)},
+    }
+    if plan.ranked:
+        best = plan.ranked[0]
+        out["choice"] = {
+            "offer_id": best.offer_id,
+            "placement_id": best.placement_id,
+            "total_usd": _money(best.total_usd),
+            "finish_hours": _money(best.finish_hours),
+        }
+    out["digest"] = digest(out)
+    return out
+
+
+def from_document(document: Any, file: str) -> PlacementPlan:
+    """Read a plan file's JSON.  Raises InputError (SKY-APPLY-301) when it is no plan, of another major version, or edited."""
+
+    def refuse(why: str) -> InputError:
+        return InputError([Diagnostic(code="SKY-APPLY-301", summary=why, location=Location(file))])
+
+    if not isinstance(document, dict) or "format_version" not in document:
+        raise refuse("this is not a skyplan plan file")
+    body: dict[str, Any] = dict(document)  # pyright: ignore[reportUnknownArgumentType]
+    if str(body["format_version"]).split(".")[0] != FORMAT_VERSION.split(".")[0]:
+        raise refuse(f"plan format {body['format_version']} is not {FORMAT_VERSION.split('.')[0]}.x")
+    stated = body.pop("digest", None)
+    if stated != digest(body):
+        raise refuse("the plan's digest does not match its content: it was edited or cut short")
+    try:
+        return PlacementPlan(
+            job=body["job"],
+            inputs=body["inputs"],
+            ranked=tuple(_placement_from(p) for p in body["ranked"]),
+            rejected=tuple(
+                RejectedCount(code=r["code"], count=r["count"], examples=tuple(r["examples"])) for r in body["rejected"]
+            ),
+            notes=tuple(body["notes"]),
+            grants={d: tuple(grant_from(g) for g in grants) for d, grants in body["grants"].items()},
+            stacks=tuple(StackRef(**s) for s in body["stacks"]),
+            status=PlanStatus(**body["status"]),
+        )
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        raise refuse(f"the plan lacks or mistypes a field: {error}") from error

@@ -1,0 +1,130 @@
+"""What the platform team decides: skyplan.yaml, normalised.  A job can narrow these limits, never widen them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from planner.model.offer import Cloud
+from planner.model.workload import Constraints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnNetwork:
+    """The user's own network in one region, used instead of a new one.  `subnets`: (zone, subnet id)."""
+
+    region: str
+    vpc_id: str
+    subnets: tuple[tuple[str, str], ...]
+    security_group_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """At most `max_nodes`, `max_gpus` or `max_vcpus` in use at once of what the patterns match; capacity None = both."""
+
+    instance_types: tuple[str, ...]
+    regions: tuple[str, ...] = ("*",)
+    capacity: str | None = None
+    max_nodes: int | None = None
+    max_gpus: int | None = None
+    max_vcpus: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where skyplan may act: an account (AWS), project (GCP), subscription (Azure) or project id (Nebius) with roles.
+
+    account           12 digits on AWS, project id on GCP, subscription id on Azure, project id on Nebius; None = as configured
+    deployer_role     role the prepare step assumes (AWS ARN); None = the caller's own credentials
+    orchestrator_role role the launch step assumes
+    regions           globs; () = all
+    permissions_boundary  ARN put on every role skyplan makes
+    """
+
+    name: str
+    cloud: Cloud
+    account: str | None = None
+    deployer_role: str | None = None
+    orchestrator_role: str | None = None
+    permissions_boundary: str | None = None
+    regions: tuple[str, ...] = ()
+    opt_in_zones: tuple[str, ...] = ()
+    kms_key_arn: str | None = None
+    networks: tuple[OwnNetwork, ...] = ()
+    quotas: tuple[Quota, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceOverride:
+    """A negotiated rate (`usd_per_hour`, per node) or a `discount` (0.12 = 12 % off the list) for what the patterns match."""
+
+    clouds: tuple[str, ...] = ()
+    instance_types: tuple[str, ...] = ("*",)
+    regions: tuple[str, ...] = ("*",)
+    capacity: str | None = None
+    usd_per_hour: float | None = None
+    discount: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """Capacity already paid for: a sunk cost, so its marginal price is 0.  Open from `starts` until `expires` (UTC ISO)."""
+
+    target: str
+    region: str
+    zone: str
+    instance_type: str
+    nodes: int
+    id: str
+    starts: str
+    expires: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """Terraform backend: `kind` local, s3, gcs or azurerm; `settings` go to `-backend-config` as they are."""
+
+    kind: str = "local"
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suppression:
+    """An audit finding that the platform team accepts, with the reason."""
+
+    rule: str
+    reason: str
+    expires: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """skyplan.yaml.  `default_targets` is True where the file names none: one target `default` per cloud then stands."""
+
+    name: str = "default"
+    targets: tuple[Target, ...] = ()
+    default_targets: bool = True
+    limits: Constraints = field(default_factory=Constraints)
+    data_prefixes: tuple[str, ...] = ()
+    prices: tuple[PriceOverride, ...] = ()
+    reserved: tuple[Reservation, ...] = ()
+    pool_cap_nodes: int | None = None
+    backend: Backend = field(default_factory=Backend)
+    provider_versions: tuple[tuple[str, str], ...] = ()
+    policy: str | None = None
+    suppressions: tuple[Suppression, ...] = ()
+    tags: tuple[tuple[str, str], ...] = ()
+    images: tuple[tuple[str, str], ...] = ()
+    """(pattern `CLOUD/REGION/INSTANCE_TYPE`, machine image id): pins that win over the packaged ones."""
+    agent_url: str | None = None
+    agent_sha256: str | None = None
+    price_tolerance: float = 0.10
+
+    def target(self, name: str) -> Target:
+        """The target of that name.  Raises KeyError."""
+        return next(t for t in self.targets if t.name == name)
+
+
+def default_targets() -> tuple[Target, ...]:
+    """One target `default` per cloud, with the account the caller's credentials point at."""
+    return tuple(Target(name="default", cloud=cloud) for cloud in Cloud)
