@@ -22,7 +22,7 @@ class Permission(StrEnum):
 
     READ_OBJECTS = "read_objects"
     WRITE_CHECKPOINTS = "write_checkpoints"  # create and read, never delete
-    READ_SECRET = "read_secret"
+    READ_SECRET = "read_secret"  # noqa: S105 - the name of a right
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

@@ -90,7 +90,8 @@ class InstanceType:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
     """One cloud region.  `net_index` is append-only: its networks are 10.<net_index>.0.0/16.  `area` is the tariff's and the
-    flat-price check's continent: na, eu, asia, oceania, sa, africa, me."""
+    flat-price check's continent: na, eu, asia, oceania, sa, africa, me.
+    """
 
     cloud: Cloud
     name: str

@@ -212,8 +212,8 @@ def from_document(document: Any, file: str) -> PlacementPlan:
     if not isinstance(document, dict) or "format_version" not in document:
         raise refuse("this is not a skyplan plan file")
     body: dict[str, Any] = dict(document)  # pyright: ignore[reportUnknownArgumentType]
-    if str(body["format_version"]).split(".")[0] != FORMAT_VERSION.split(".")[0]:
-        raise refuse(f"plan format {body['format_version']} is not {FORMAT_VERSION.split('.')[0]}.x")
+    if str(body["format_version"]).split(".")[0] != FORMAT_VERSION.split(".", maxsplit=1)[0]:
+        raise refuse(f"plan format {body['format_version']} is not {FORMAT_VERSION.split('.', maxsplit=1)[0]}.x")
     stated = body.pop("digest", None)
     if stated != digest(body):
         raise refuse("the plan's digest does not match its content: it was edited or cut short")

@@ -2,9 +2,11 @@
 
 Names: `net-TARGET-REGION`, `acc-NAME-TARGET-REGION`, `cmp-NAME-gN`.  What one stack learns from another comes in as Terraform variables, which the
 runner fills from the other's outputs:
-  net outputs  vpc_id · subnet_ids {zone: id} · security_group_id
-  acc inputs   the same three as variables; outputs launch_templates {key: {"id", "version"}} · placement_group
-  cmp inputs   variables subnet_id · launch_template_id · launch_template_version · placement_group ("" for none)
+  net outputs  vpc_id · subnet_ids {zone: id} · security_group_ids · security_group_id (the first)
+  acc inputs   variables subnet_ids · security_group_ids; outputs launch_templates {key: {"id", "version", "head_id", "head_version",
+               "subnet_id" ("" if the template has its own interfaces)}} · placement_group ("" for none) · node_role_arn
+  cmp inputs   variables subnet_id · security_group_ids · [head_]launch_template_id · [head_]launch_template_version · placement_group
+               (`stacks.wiring` makes them of the outputs above)
   cmp outputs  nodes {rank key "r00": {"instance_id", "private_ip", "zone", "cloud"}} · plan_id
 """
 
@@ -55,6 +57,7 @@ class NodeTemplate:
 
     machine_image   pinned image id, or an SSM public parameter path starting with `/` that names the pinned release
     cluster         nodes are put close together (placement group)
+    addresses       by rank, in this zone's subnet; () lets the cloud assign
     """
 
     key: str
@@ -67,6 +70,7 @@ class NodeTemplate:
     machine_image: str
     disk_gb: int
     cluster: bool
+    addresses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,3 +118,12 @@ StackInput = NetworkInput | AccessInput | ComputeInput
 def rank_key(rank: int) -> str:
     """`r00`, `r01` …: the `for_each` key of a rank."""
     return f"r{rank:02d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackSet:
+    """The three stacks that one placement needs."""
+
+    network: NetworkInput
+    access: AccessInput
+    compute: ComputeInput

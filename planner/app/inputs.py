@@ -1,0 +1,184 @@
+"""Reading what a plan is made of: job files, skyplan.yaml, the catalog, the plans that stand, the record.
+
+Decides where things are looked for and how their errors are gathered; judges nothing.  Every problem of every file is reported at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.model.diagnostic import Diagnostic, Location, Severity, ordered
+from planner.model.errors import InputError
+from planner.model.ledger import AvailabilityMemory, Holding, Ledger
+from planner.model.plan import PlacementPlan, from_document
+from planner.model.project import Project, default_targets
+from planner.model.words import Words, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planner.model.market import Market
+    from planner.model.workload import Workload
+
+PROJECT_FILE = "skyplan.yaml"
+PLANS_FOLDER = "plans"
+PLAN_SUFFIX = ".plan.json"
+RECORD_FILE = Path(".skyplan") / "record.sqlite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A workload, narrowed to the project's limits, and the file it came from, as the user wrote it."""
+
+    workload: Workload
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Everything read.  `warnings` never stop a plan."""
+
+    jobs: tuple[Job, ...]
+    project: Project
+    project_file: str | None
+    market: Market
+    warnings: tuple[Diagnostic, ...]
+
+
+def shown(path: Path) -> str:
+    """The path as it may stand in output: relative to the working folder, else its name alone."""
+    try:
+        return path.resolve().relative_to(Path.cwd().resolve()).as_posix()
+    except ValueError:
+        return path.name
+
+
+def read_text(path: Path) -> str:
+    """The file's text.  Raises InputError (SKY-SPEC-101) where it cannot be read or is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError([Diagnostic(code="SKY-SPEC-101", summary=why, location=Location(str(path)))]) from error
+
+
+def load_market(folder: Path | None = None) -> Market:
+    """The packaged catalog, or the one in `folder`.  Raises InputError."""
+    from catalog.load import load_market as load  # noqa: PLC0415 - numpy
+
+    return load(folder)
+
+
+def load_project(path: Path | None, words: Words) -> tuple[Project, str | None, tuple[Diagnostic, ...]]:
+    """skyplan.yaml at `path`, else in the working folder, else the defaults.  Returns it with its shown path and all diagnostics."""
+    from planner.spec.project import parse_project  # noqa: PLC0415 - yaml
+
+    found = path or (Path(PROJECT_FILE) if Path(PROJECT_FILE).is_file() else None)
+    if found is None:
+        return Project(targets=default_targets()), None, ()
+    project, diagnostics = parse_project(read_text(found), shown(found), words)
+    return project, shown(found), diagnostics
+
+
+def load(job_files: Sequence[Path], *, project_file: Path | None = None, catalog: Path | None = None) -> Inputs:
+    """Read everything.  Raises InputError with every error of every file."""
+    from planner.spec.job import parse_jobs  # noqa: PLC0415 - yaml
+    from planner.spec.limits import narrow  # noqa: PLC0415 - yaml
+
+    market = load_market(catalog)
+    words = words_of(market)
+    found: list[Diagnostic] = []
+    try:
+        project, project_shown, diagnostics = load_project(project_file, words)
+        found += diagnostics
+    except InputError as error:
+        found += error.diagnostics
+        project, project_shown = Project(targets=default_targets()), None
+    jobs: list[Job] = []
+    for path in job_files:
+        try:
+            text = read_text(path)
+        except InputError as error:
+            found += error.diagnostics
+            continue
+        workloads, diagnostics = parse_jobs(text, shown(path), words, project)
+        found += diagnostics
+        for workload in workloads:
+            narrowed, problems = narrow(workload, project)
+            found += problems
+            jobs.append(Job(workload=narrowed, file=shown(path)))
+    found += _twice(jobs)
+    errors = [d for d in found if d.severity is Severity.ERROR]
+    if errors:
+        raise InputError(ordered(found))
+    return Inputs(
+        jobs=tuple(jobs), project=project, project_file=project_shown, market=market, warnings=ordered(found)
+    )
+
+
+def _twice(jobs: Sequence[Job]) -> list[Diagnostic]:
+    first: dict[str, str] = {}
+    out: list[Diagnostic] = []
+    for job in jobs:
+        other = first.setdefault(job.workload.name, job.file)
+        if other != job.file or sum(j.workload.name == job.workload.name for j in jobs if j.file == job.file) > 1:
+            summary = f"job `{job.workload.name}` stands in {other} too" if other != job.file else f"job `{job.workload.name}` stands twice"
+            out.append(Diagnostic(code="SKY-SPEC-112", summary=summary, location=Location(job.file)))
+    return out
+
+
+def read_plan(path: Path) -> PlacementPlan:
+    """A plan file.  Raises InputError (SKY-APPLY-301) where it is none."""
+    try:
+        document = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        at = Location(str(path), error.lineno, error.colno)
+        raise InputError([Diagnostic(code="SKY-APPLY-301", summary=f"not JSON: {error.msg}", location=at)]) from error
+    return from_document(document, str(path))
+
+
+def standing_plans(folder: Path) -> dict[str, PlacementPlan]:
+    """Plan files in `folder` by job name.  Raises InputError on one that is broken: a ledger must not lose an entry silently."""
+    if not folder.is_dir():
+        return {}
+    return {plan.name: plan for plan in map(read_plan, sorted(folder.glob(f"*{PLAN_SUFFIX}")))}
+
+
+def holdings_of(plans: Sequence[PlacementPlan], market: Market) -> tuple[Holding, ...]:
+    """What the choices of those plans hold."""
+    from planner.placement.fleet import holding  # noqa: PLC0415 - numpy
+
+    known = {(t.cloud.value, t.name) for t in market.types}
+    return tuple(
+        holding(p.choice, market, job=p.name)
+        for p in plans
+        if p.ranked and (p.choice.cloud, p.choice.instance_type) in known
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the record adds: holdings of runs, failures, and the placement id that runs, by job."""
+
+    holdings: tuple[Holding, ...] = ()
+    memory: AvailabilityMemory = AvailabilityMemory()
+    running: tuple[tuple[str, str], ...] = ()
+
+
+def read_record(*, offline: bool) -> Known:
+    """From the record where there is one; nothing is created.  `offline` reads files only."""
+    if offline or not (os.environ.get("SKYPLAN_DATABASE_URL") or RECORD_FILE.is_file()):
+        return Known()
+    from planner.app.recall import known  # noqa: PLC0415 - sqlalchemy
+
+    return known()
+
+
+def ledger_of(holdings: Sequence[Holding], plans: Sequence[Holding]) -> Ledger:
+    """Runs in the record, and standing plans of jobs that do not run."""
+    running = {h.job for h in holdings}
+    return Ledger(tuple(sorted((*holdings, *(h for h in plans if h.job not in running)))))

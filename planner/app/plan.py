@@ -1,0 +1,166 @@
+"""Planning: from files to PlacementPlans.  The pipeline, each step with its one rule:
+
+  inputs      read every file, gather every error; nothing is judged
+  fleet.plan  pure: feasible, cost, rank, spread (planner.placement.fleet)
+  complete    give each ranked placement its addresses, grants and ids; name the stacks
+  PlacementPlan   the value that is printed, written, applied and compared
+
+`plan` writes nothing: the CLI writes files, and only whole ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from planner.app import compose, inputs
+from planner.model.digest import digest
+from planner.model.grants import Grant
+from planner.model.ledger import Ledger
+from planner.model.plan import METHOD, Placement, PlacementPlan, PlanStatus, StackRef
+from planner.placement.address import addresses
+from planner.placement.fleet import Placed, Policy, ledger_digest, memory_digest, moment
+from planner.placement.fleet import plan as place
+from planner.placement.rank import RANKED
+from planner.spec.normal import project_document, workload_document
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from planner.model.diagnostic import Diagnostic
+    from planner.model.market import Market
+    from planner.model.project import Project
+    from planner.model.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What `skyplan plan` was asked.  `as_of` ISO or None; `now` is used only where recent failures must decay."""
+
+    job_files: tuple[Path, ...]
+    project_file: Path | None = None
+    catalog: Path | None = None
+    plans_folder: Path | None = None
+    offline: bool = False
+    as_of: str | None = None
+    top: int = RANKED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One job's plan, how it came about, and whether its placement differs from what stands (`before` is a placement id or None)."""
+
+    plan: PlacementPlan
+    placed: Placed
+    job_file: str
+    before: str | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether applying would change something."""
+        now = self.plan.ranked[0].placement_id if self.plan.ranked else None
+        return now != self.before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """All jobs, in the order they were placed."""
+
+    planned: tuple[Planned, ...]
+    inputs: inputs.Inputs
+    warnings: tuple[Diagnostic, ...]
+
+
+def run(request: Request, now: datetime) -> Result:
+    """Plan every job of every file.  Raises InputError with all that is wrong in them."""
+    read = inputs.load(request.job_files, project_file=request.project_file, catalog=request.catalog)
+    return run_on(read, request, now)
+
+
+def run_on(read: inputs.Inputs, request: Request, now: datetime) -> Result:
+    """As `run`, on inputs that are read already."""
+    folder = request.plans_folder
+    standing = inputs.standing_plans(folder) if folder is not None else {}
+    known = inputs.read_record(offline=request.offline)
+    names = {j.workload.name for j in read.jobs}
+    others = [p for name, p in sorted(standing.items()) if name not in names]
+    ledger = inputs.ledger_of(known.holdings, inputs.holdings_of(others, read.market))
+    as_of = request.as_of or (now.strftime("%Y-%m-%dT%H:%M:%SZ") if known.memory.failures else read.market.as_of)
+    policy = Policy(project=read.project, memory=known.memory, as_of=as_of, top=request.top)
+    placed = place([j.workload for j in read.jobs], read.market, ledger, policy)
+    files = {j.workload.name: j.file for j in read.jobs}
+    running = dict(known.running)
+    out: list[Planned] = []
+    taken = ledger
+    for one in placed:
+        file = files[one.workload.name]
+        plan = complete(one, taken, read, policy, file)
+        if plan.ranked:
+            taken = taken.plus(replace(inputs.holdings_of([plan], read.market)[0], job=plan.name))
+        earlier = standing.get(plan.name)
+        before = running.get(plan.name) or (earlier.choice.placement_id if earlier and earlier.ranked else None)
+        out.append(Planned(plan=plan, placed=one, job_file=file, before=before))
+    return Result(planned=tuple(out), inputs=read, warnings=read.warnings)
+
+
+def complete(placed: Placed, taken: Ledger, read: inputs.Inputs, policy: Policy, job_file: str) -> PlacementPlan:
+    """Addresses, grants, ids and stack names for one job's ranked set."""
+    workload, project, market = placed.workload, read.project, read.market
+    grants: dict[str, tuple[Grant, ...]] = {}
+    ranked: list[Placement] = []
+    for p in placed.ranked:
+        one = replace(p, addresses=_addresses(p, workload, taken, project, market))
+        rights = compose.placement_grants(workload, one, project)
+        key = compose.grants_digest(rights)
+        grants[key] = rights
+        one = replace(one, grants_digest=key)
+        ranked.append(replace(one, placement_id=compose.placement_id(workload, one, project, market)))
+    return PlacementPlan(
+        job=workload_document(workload),
+        inputs=_inputs(placed, read, policy, job_file),
+        ranked=tuple(ranked),
+        rejected=placed.rejected,
+        notes=placed.notes,
+        grants=grants,
+        stacks=_stacks(ranked, workload, project, market),
+        status=PlanStatus(
+            complete=bool(ranked),
+            applyable=bool(ranked) and ranked[0].cloud in compose.CLOUDS_WITH_STACKS,
+            errored=False,
+        ),
+    )
+
+
+def _addresses(p: Placement, workload: Workload, taken: Ledger, project: Project, market: Market) -> tuple[str, ...]:
+    """Fixed where nodes must know each other and the network is ours; a lone node takes what the cloud gives.
+
+    A placement keeps the addresses it holds already; any other placement of the job must not collide with them, as both may stand side by side.
+    """
+    if p.nodes == 1 or compose.own_network(compose.target_of(project, p), p.region):
+        return ()
+    used: set[str] = set()
+    for h in taken.holdings:
+        if h.job == workload.name and (h.pool, h.instance_type) == (p.pool, p.instance_type):
+            continue
+        used.update(h.addresses)
+    return addresses(compose.region_of(market, p), p.zone, workload.name, p.nodes, frozenset(used))
+
+
+def _stacks(ranked: Sequence[Placement], workload: Workload, project: Project, market: Market) -> tuple[StackRef, ...]:
+    if not ranked or ranked[0].cloud not in compose.CLOUDS_WITH_STACKS:
+        return ()
+    return compose.stack_refs(compose.stack_inputs(ranked, ranked[0], workload, project, market, generation=None))
+
+
+def _inputs(placed: Placed, read: inputs.Inputs, policy: Policy, job_file: str) -> dict[str, Any]:
+    return {
+        "method": METHOD,
+        "as_of": moment(policy.as_of).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "catalog": {"digest": read.market.digest, "as_of": read.market.as_of},
+        "job": {"file": job_file, "digest": digest(workload_document(placed.workload))},
+        "project": {"file": read.project_file, "digest": digest(project_document(read.project))},
+        "ledger": ledger_digest(placed.ledger),
+        "availability": memory_digest(policy.memory),
+    }

@@ -1,0 +1,54 @@
+"""Private addresses of nodes, decided while planning so that every node can know its peers before it exists.
+
+Networks are 10.<net_index>.0.0/16 with one /20 per zone (design.md), so networks of all regions and clouds can be joined without NAT.  Rank r's address is the
+first free one of a hash sequence over job and rank, given the addresses that others hold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from ipaddress import IPv4Network
+
+from planner.model.offer import Region
+
+ZONES_PER_REGION = 15
+"""/20s in a /16 less the last, which holds the way out (NAT)."""
+RESERVED_LOW = 16
+"""AWS keeps the first four addresses of a subnet, Azure five; the first 16 stay free for endpoints."""
+
+
+def region_cidr(region: Region) -> str:
+    """10.<net_index>.0.0/16."""
+    return f"10.{region.net_index}.0.0/16"
+
+
+def nat_cidr(region: Region) -> str:
+    """The public subnet with the NAT gateway: the first /24 of the last /20."""
+    return f"10.{region.net_index}.240.0/24"
+
+
+def zone_cidrs(region: Region) -> tuple[tuple[str, str], ...]:
+    """(zone, /20) for every zone of the region; one entry with zone "" where subnets are regional.  Raises ValueError beyond 15 zones."""
+    zones = region.zones or ("",)
+    if len(zones) > ZONES_PER_REGION:
+        raise ValueError(f"{region.name} has {len(zones)} zones; a /16 holds {ZONES_PER_REGION}")
+    return tuple((zone, f"10.{region.net_index}.{16 * k}.0/20") for k, zone in enumerate(zones))
+
+
+def addresses(region: Region, zone: str, job: str, nodes: int, taken: frozenset[str]) -> tuple[str, ...]:
+    """One private address per rank in the zone's subnet, none of `taken` and all different."""
+    cidr = IPv4Network(dict(zone_cidrs(region))[zone])
+    room = cidr.num_addresses - RESERVED_LOW - 1
+    out: list[str] = []
+    used = set(taken)
+    for rank in range(nodes):
+        attempt = 0
+        while True:
+            seed = hashlib.sha256(f"{job}/{rank}/{attempt}".encode()).digest()
+            found = str(cidr[RESERVED_LOW + int.from_bytes(seed[:8], "big") % room])
+            if found not in used:
+                break
+            attempt += 1
+        used.add(found)
+        out.append(found)
+    return tuple(out)

@@ -1,0 +1,186 @@
+"""Rows to values: a ranked row becomes a Placement with its terms, caveats and differences in words.
+
+Decides no order and no figure; it only says what the columns hold.  Objects are made for the ranked set and for what is explained, never for all offers.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from planner.model.codes import CODES as CODE_TABLE
+from planner.model.market import MARK_CODES, Mark
+from planner.model.offer import CAPACITY_ORDER, CapacityType, Fabric, InstanceType, Link
+from planner.model.plan import Caveat, Placement, ScoreTerm
+from planner.placement.cost import TERMS, TICKS_PER_USD, node_speed, topology_loss
+from planner.placement.egress import GB
+
+if TYPE_CHECKING:
+    from planner.model.workload import Workload
+    from planner.placement.offers import Offers
+    from planner.placement.rank import Ranking
+
+CENT_OF_CENT = Decimal("0.0001")
+
+
+def money(ticks: int) -> Decimal:
+    """Ten-thousandths of a dollar as a Decimal with four places."""
+    return Decimal(int(ticks)).scaleb(-4).quantize(CENT_OF_CENT)
+
+
+def hours(value: float) -> Decimal:
+    """Hours with four places, half-even."""
+    return Decimal(round(float(value) * TICKS_PER_USD)).scaleb(-4).quantize(CENT_OF_CENT)
+
+
+def placement(offers: Offers, workload: Workload, ranking: Ranking, position: int) -> Placement:
+    """The ranked set's entry at `position`, without the ids that `app` adds (placement_id, grants_digest, addresses)."""
+    i, at = int(ranking.best[position]), int(ranking.at[position])
+    m, scores, cells = offers.market, ranking.judged.scores, ranking.judged.cells
+    t, region = m.types[offers.type_ix[i]], m.regions[offers.region_ix[i]]
+    capacity = CAPACITY_ORDER[offers.capacity[i]]
+    row = int(offers.row[i])
+    known = {
+        "data_egress": cells.data_known,
+        "checkpoint_egress": cells.checkpoint_known,
+        "output_egress": cells.output_known,
+    }
+    details = _details(offers, workload, ranking, position)
+    terms = tuple(
+        ScoreTerm(name=n, usd=money(scores.terms[n][at]) if known.get(n, True) else None, detail=details[n])
+        for n in TERMS
+    )
+    node_micros = int(offers.price_micros[i])
+    reserved = int(offers.reservation[i])
+    return Placement(
+        rank=position,
+        offer_id=offers.offer_id(i),
+        pool=offers.pool_id(int(offers.pool[i])),
+        target=offers.targets[offers.target_ix[i]].name,
+        cloud=t.cloud.value,
+        region=region.name,
+        zone=m.zones[offers.zone_ix[i]],
+        instance_type=t.name,
+        capacity=capacity.value,
+        nodes=workload.resources.nodes,
+        gpu=t.gpu,
+        gpu_count=t.gpu_count,
+        gpu_memory_gib=Decimal(str(t.gpu_memory_gib)),
+        topology=t.topology,
+        node_usd_per_hour=Decimal(node_micros).scaleb(-6).quantize(CENT_OF_CENT),
+        usd_per_hour=money(scores.usd_per_hour[at]),
+        total_usd=money(scores.total[at]),
+        lower_bound=not all(known.values()),
+        compute_hours=hours(scores.hours[at]),
+        finish_hours=hours(scores.finish_hours[at]),
+        terms=terms,
+        caveats=caveats(offers, workload, i),
+        differs=differs(offers, workload, t),
+        addresses=(),
+        placement_id="",
+        grants_digest="",
+        price_as_of="skyplan.yaml" if offers.overridden[i] else day(int(m.price_day[row])),
+        price_source="skyplan.yaml" if offers.overridden[i] else m.sources[m.source_ix[row]],
+        reservation=offers.reservations[reserved].id if reserved >= 0 else "",
+    )
+
+
+def day(days: int) -> str:
+    """Days since 1970-01-01 as an ISO date."""
+    return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
+
+
+def _details(offers: Offers, workload: Workload, ranking: Ranking, position: int) -> dict[str, str]:
+    i, at = int(ranking.best[position]), int(ranking.at[position])
+    scores, cells, pair = ranking.judged.scores, ranking.judged.cells, int(offers.pair[i])
+    price = scores.usd_per_hour[at] / TICKS_PER_USD
+    rate = float(offers.market.interruptions_per_hour[offers.row[i]]) * workload.resources.nodes
+    nodes = f" on {workload.resources.nodes} nodes" if workload.resources.nodes > 1 else ""
+    stretched = ""
+    if cells.hours[pair] > cells.speed_hours[pair] * 1.0001:
+        why = "input" if cells.read_hours[pair] >= cells.write_hours[pair] else "checkpoints"
+        stretched = f", stretched from {cells.speed_hours[pair]:.2f} h by the {why} link"
+    data = sum(d.size_bytes * d.reads for d in workload.data) / GB
+    every = workload.checkpoint.every_hours if workload.checkpoint else 0
+    written = int(cells.hours[pair] / every) if every else 0
+    held = float(cells.hours[pair] + cells.start_hours[pair] + scores.lost_hours[at])
+    return {
+        "compute": f"{scores.hours[at]:.2f} h x ${price:.4f}/h{nodes}{stretched}",
+        "startup": f"{cells.start_hours[pair] * 60:.1f} min to pull the image and set up",
+        "interruptions": f"{rate * scores.hours[at]:.2f} expected, {scores.lost_hours[at]:.2f} h lost",
+        "data_egress": f"{data:.0f} GB read" if cells.data_known else "unknown: the bucket's region is not given",
+        "checkpoint_egress": f"{written} checkpoints written" if cells.checkpoint_known else "unknown: no region given",
+        "output_egress": "result written once" if cells.output_known else "unknown: the bucket's region is not given",
+        "disk": f"{held:.2f} h x ${cells.disk_usd_per_hour[pair]:.4f}/h",
+        "outbound": f"{held:.2f} h of NAT x ${cells.nat_usd_per_hour[pair]:.4f}/h + ${cells.nat_usd[pair]:.2f} of traffic",
+    }
+
+
+def caveats(offers: Offers, workload: Workload, i: int) -> tuple[Caveat, ...]:
+    """What the reader should know about offer `i`."""
+    m = offers.market
+    found = [
+        Caveat(code=MARK_CODES[mark], text=CODE_TABLE[MARK_CODES[mark]].meaning)
+        for mark in Mark
+        if mark is not Mark.NONE and int(offers.marks[i]) & mark
+    ]
+    region = int(offers.region_ix[i])
+    for what, at in _stores(workload):
+        where = m.region_index.get((at.store.cloud, at.region or ""))
+        if where is None:
+            found.append(Caveat(code="SKY-SPEC-103", text=f"{what}: region unknown, so its egress is not in the total"))
+            continue
+        tariff = m.links.tariffs[m.links.tariff_ix[where, region]]
+        if tariff.unverified and where != region:
+            found.append(Caveat(code="SKY-CAT-114", text=f"{what}: the traffic tariff is unverified ({tariff.source})"))
+        if m.links.gbps_estimated[where, region] and where != region:
+            found.append(
+                Caveat(code="SKY-CAT-114", text=f"{what}: {m.links.gbps[where, region]:g} Gbit/s is an estimate")
+            )
+    return tuple(sorted(set(found)))
+
+
+def _stores(workload: Workload):  # noqa: ANN202 - (words, ObjectPrefix) pairs
+    for d in workload.data:
+        yield f"data {d.at.uri}", d.at
+    if workload.checkpoint:
+        yield f"checkpoint {workload.checkpoint.at.uri}", workload.checkpoint.at
+    if workload.output:
+        yield f"output {workload.output.at.uri}", workload.output.at
+
+
+def differs(offers: Offers, workload: Workload, t: InstanceType) -> tuple[str, ...]:
+    """How the type differs from what the job names: part, link, fabric, RAM, storage, speed (R08)."""
+    m, r = offers.market, workload.resources
+    out: list[str] = []
+    named = [o.model for o in r.accelerators if o.model and o.count == t.gpu_count]
+    if named and t.gpu not in named:
+        out.append(f"GPU {t.gpu} ({t.gpu_memory_gib:g} GiB) stands in for {' or '.join(sorted(set(named)))}")
+    speed = (
+        node_speed(m, t, r.nodes)
+        * r.nodes
+        / (m.speeds[workload.work.model] * workload.work.count * workload.work.nodes)
+    )
+    out.append(f"speed {speed:.2f}x of {workload.work.nodes} x {workload.work.model}:{workload.work.count}")
+    if t.gpu_count > 1:
+        loss = topology_loss(m, t, 1)
+        out.append(f"link {t.link_note}" + (f", all-reduce {loss:.0%} slower than NVSwitch" if loss else ""))
+    if r.nodes > 1:
+        out.append(f"fabric {t.fabric_note or t.fabric.value}")
+    elif t.fabric is not Fabric.ETHERNET:
+        out.append(f"fabric {t.fabric_note or t.fabric.value} (unused by one node)")
+    out.append(f"RAM {t.ram_gib:g} GiB, {t.vcpus} vCPU")
+    out.append(
+        "local NVMe unknown" if t.nvme_gb is None else f"local NVMe {t.nvme_gb} GB" if t.nvme_gb else "no local NVMe"
+    )
+    if t.link is Link.UNKNOWN:
+        out.append("link between GPUs unknown")
+    if t.note:
+        out.append(t.note)
+    return tuple(out)
+
+
+def is_spot(p: Placement) -> bool:
+    """Whether the cloud may take it back."""
+    return p.capacity == CapacityType.SPOT.value

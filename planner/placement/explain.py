@@ -1,0 +1,220 @@
+"""Why this, why not that: reasons of rejected offers with their numbers, and sentences on why the choice won.
+
+Reads a Ranking; decides nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.model.market import MARK_CODES, UNKNOWN_PRICE, Mark
+from planner.model.offer import CAPACITY_ORDER
+from planner.model.plan import RejectedCount
+from planner.placement.cost import TICKS_PER_USD
+from planner.placement.feasible import CODES, Reject
+from planner.placement.offers import blocked
+
+if TYPE_CHECKING:
+    from planner.model.workload import Workload
+    from planner.placement.crowd import CoolDown
+    from planner.placement.offers import Offers
+    from planner.placement.rank import Ranking
+
+EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """One reason why an offer may not serve a job: code and numbers."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One offer's fate: its rejections, or its place among all feasible ones (0 is the choice)."""
+
+    offer_id: str
+    rejections: tuple[Rejection, ...]
+    position: int | None
+    total_usd: float | None
+    finish_hours: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What reasons need beyond the ranking."""
+
+    offers: Offers
+    workload: Workload
+    ranking: Ranking
+    cool: dict[str, CoolDown]
+
+
+def rejected_counts(
+    offers: Offers, workload: Workload, ranking: Ranking, cool: dict[str, CoolDown]
+) -> tuple[RejectedCount, ...]:
+    """Offers by main reason (the lowest bit), each with up to three examples: those cheapest per hour."""
+    bits = ranking.bits
+    context = Context(offers=offers, workload=workload, ranking=ranking, cool=cool)
+    main = bits & -bits
+    out: list[RejectedCount] = []
+    for reason in Reject:
+        hit = np.flatnonzero(main == reason)
+        if not len(hit):
+            continue
+        price = offers.price_micros[hit]
+        price = np.where(price == UNKNOWN_PRICE, np.iinfo(np.int64).max, price)
+        nearest = hit[np.argsort(price, kind="stable")[:EXAMPLES]]
+        told = tuple(f"{offers.offer_id(int(i))}: {_words(context, int(i), reason)}" for i in nearest)
+        out.append(RejectedCount(code=CODES[reason], count=len(hit), examples=told))
+    return tuple(sorted(out, key=lambda r: r.code))
+
+
+def verdict(context: Context, i: int) -> Verdict:
+    """The fate of offer `i`, with every reason."""
+    bits, scores = int(context.ranking.bits[i]), context.ranking.judged.scores
+    where = np.flatnonzero(scores.index == i)
+    at = int(where[0]) if len(where) else None
+    position = None
+    if not bits and at is not None:
+        order = context.ranking.judged.order
+        alive = order[context.ranking.bits[scores.index[order]] == 0]
+        position = int(np.flatnonzero(alive == at)[0])
+    return Verdict(
+        offer_id=context.offers.offer_id(i),
+        rejections=tuple(Rejection(CODES[r], _words(context, i, r)) for r in Reject if bits & r),
+        position=position,
+        total_usd=None if at is None else int(scores.total[at]) / TICKS_PER_USD,
+        finish_hours=None if at is None else float(scores.finish_hours[at]),
+    )
+
+
+def _words(c: Context, i: int, reason: Reject) -> str:
+    """One reason with its numbers."""
+    o, w, m = c.offers, c.workload, c.offers.market
+    t, r = m.types[o.type_ix[i]], w.resources
+    asked = " or ".join(str(a) for a in r.accelerators)
+    match reason:
+        case Reject.GPU:
+            return f"has {t.gpu}:{t.gpu_count}, asked for {asked}"
+        case Reject.GPU_MEMORY:
+            return f"{t.gpu} has {t.gpu_memory_gib:g} GiB per GPU, asked for {asked}"
+        case Reject.RAM:
+            return f"has {t.ram_gib:g} GiB RAM and {t.vcpus} vCPU, asked for {_least(r.min_ram_gib, r.min_vcpus)}"
+        case Reject.LIMITS:
+            return "outside the clouds, regions or instance types that the job and the project allow"
+        case Reject.NOT_OFFERED:
+            return _not_offered(c, i)
+        case Reject.PRICE:
+            return _price_words(o, i)
+        case Reject.FABRIC:
+            return f"{r.nodes} interconnect-sensitive nodes need a fabric; {t.name} has {t.fabric.value}"
+        case Reject.TOPOLOGY:
+            return (
+                f"{t.link_note or t.link.value} between the GPUs; an interconnect-sensitive job needs NVLink or better"
+            )
+        case Reject.NETWORK:
+            return "the target brings its own networks, and none has a subnet there"
+        case Reject.QUOTA:
+            return f"the target's quota has no room for {r.nodes} x {t.name}"
+        case Reject.FAILURE:
+            cool = c.cool.get(o.pool_id(int(o.pool[i]))) or c.cool[o.offer_id(i)]
+            return f"{cool.code} {cool.count} time(s) lately; out until {cool.until:%Y-%m-%dT%H:%MZ}"
+        case Reject.POOL:
+            p = int(o.pool[i])
+            return f"pool {o.pool_id(p)} holds {c.ranking.held[p]} of {c.ranking.caps[p]} nodes, {r.nodes} more needed"
+        case Reject.BUDGET:
+            return _budget_words(c, i)
+        case Reject.DEADLINE:
+            at = int(np.flatnonzero(c.ranking.judged.scores.index == i)[0])
+            return f"expected finish {c.ranking.judged.scores.finish_hours[at]:.2f} h, deadline {w.constraints.deadline_hours:g} h"
+    raise AssertionError(reason)
+
+
+def _least(ram: float | None, vcpus: int | None) -> str:
+    parts = ([f"{ram:g} GiB+"] if ram else []) + ([f"{vcpus}+ vCPU"] if vcpus else [])
+    return " and ".join(parts)
+
+
+def _not_offered(c: Context, i: int) -> str:
+    o = c.offers
+    capacity = CAPACITY_ORDER[o.capacity[i]]
+    marks = Mark(int(o.marks[i]))
+    if marks & Mark.OPT_IN_ZONE:
+        return "the zone needs opting in; list it under `opt_in_zones` of the target"
+    if marks & Mark.NOT_SOLD:
+        return "listed, but not sold on demand"
+    if o.reservation[i] >= 0 and capacity.value == "reserved":
+        return f"the reservation has {o.reservations[o.reservation[i]].nodes} node(s)"
+    return f"{capacity.value} capacity was not asked for"
+
+
+def _price_words(o: Offers, i: int) -> str:
+    price = int(o.price_micros[i])
+    found = blocked(int(o.marks[i]))
+    why = ", ".join(MARK_CODES[mark] for mark in Mark if mark is not Mark.NONE and found & mark)
+    shown = "no price is known" if price == UNKNOWN_PRICE else f"${price / 1e6:.4f}/h is not believed"
+    return f"{shown} ({why})" if why else shown
+
+
+def _budget_words(c: Context, i: int) -> str:
+    s, limits = c.ranking.judged.scores, c.workload.constraints
+    at = int(np.flatnonzero(s.index == i)[0])
+    parts: list[str] = []
+    if limits.max_usd_per_hour is not None and s.usd_per_hour[at] > limits.max_usd_per_hour * TICKS_PER_USD:
+        parts.append(f"${s.usd_per_hour[at] / TICKS_PER_USD:.4f}/h over ${limits.max_usd_per_hour:g}/h")
+    if limits.max_usd_total is not None and s.total[at] > limits.max_usd_total * TICKS_PER_USD:
+        parts.append(f"${s.total[at] / TICKS_PER_USD:.2f} in total over ${limits.max_usd_total:g}")
+    return ", ".join(parts)
+
+
+def notes(offers: Offers, ranking: Ranking) -> tuple[str, ...]:
+    """Why the choice won: the runner-up's gap, what is cheaper by the hour and why it loses, how far the set is spread."""
+    if not len(ranking.best):
+        return ()
+    s = ranking.judged.scores
+    out: list[str] = []
+    if len(ranking.best) > 1:
+        out.append(_runner_up(offers, ranking))
+    cheaper = _cheapest_rate(offers, ranking)
+    if cheaper:
+        out.append(cheaper)
+    full = ranking.bits == Reject.POOL
+    ahead = full[s.index] & (s.total < s.total[ranking.at[0]])
+    if ahead.any():
+        out.append(f"{int(ahead.sum())} cheaper offer(s) are in pools that other jobs fill")
+    pools = len({int(offers.pool[i]) for i in ranking.best})
+    out.append(f"{ranking.feasible} offers are feasible; the {len(ranking.best)} ranked ones lie in {pools} pools")
+    if pools < 5:  # noqa: PLR2004 - Karpenter warns below 5 too
+        out.append("fewer than 5 pools: little to fall back on; widen accelerators, regions or capacity")
+    return tuple(out)
+
+
+def _runner_up(offers: Offers, ranking: Ranking) -> str:
+    s = ranking.judged.scores
+    first, second = int(ranking.at[0]), int(ranking.at[1])
+    gap = (s.total[second] - s.total[first]) / TICKS_PER_USD
+    share = gap / max(s.total[first] / TICKS_PER_USD, 1e-9)
+    return f"runner-up {offers.offer_id(int(ranking.best[1]))} costs ${gap:.2f} more (+{share:.1%})"
+
+
+def _cheapest_rate(offers: Offers, ranking: Ranking) -> str | None:
+    """The feasible offer with the lowest cost of bare compute, where another one won: what eats its advantage."""
+    s = ranking.judged.scores
+    alive = np.flatnonzero(ranking.bits[s.index] == 0)
+    bare = ranking.judged.cells.speed_hours[offers.pair[s.index[alive]]] * s.usd_per_hour[alive]
+    j = int(alive[np.lexsort((s.index[alive], bare))[0]])
+    first = int(ranking.at[0])
+    if j == first or offers.pair[s.index[j]] == offers.pair[s.index[first]]:
+        return None
+    worse = {n: (s.terms[n][j] - s.terms[n][first]) / TICKS_PER_USD for n in s.terms if n != "compute"}
+    name, usd = max(worse.items(), key=lambda kv: kv[1])
+    pair = offers.pair[s.index[j]]
+    slow = ranking.judged.cells.hours[pair] / ranking.judged.cells.speed_hours[pair]
+    link = f"; its data link stretches the run {slow:.1f}x" if slow > 1.01 else ""  # noqa: PLR2004
+    return f"{offers.offer_id(int(s.index[j]))} has cheaper compute, but pays ${usd:.2f} more for {name}{link}"

@@ -1,0 +1,115 @@
+"""The only entry to placement: `plan(jobs, market, ledger, policy)`.  One job is a fleet of one.
+
+Jobs are taken in order (priority, then name), so their order in the call changes nothing; each choice is added to the ledger before the next job is ranked,
+so identical jobs spread over pools instead of piling on one.  Pure: no clock, no file, no cloud; replanning calls this too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from planner.model.digest import digest
+from planner.model.ledger import AvailabilityMemory, Holding, Ledger
+from planner.placement.crowd import CoolDown, cool_downs
+from planner.placement.describe import placement
+from planner.placement.explain import Context, notes, rejected_counts
+from planner.placement.offers import Offers, offers_of
+from planner.placement.rank import RANKED, Judged, Ranking, judge, rank
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planner.model.market import Market
+    from planner.model.plan import Placement, RejectedCount
+    from planner.model.project import Project
+    from planner.model.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What bends a plan besides jobs and market: the project's limits and prices, recent failures, the moment, how many to rank."""
+
+    project: Project
+    memory: AvailabilityMemory
+    as_of: str
+    top: int = RANKED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """One job's outcome.  `ranked` is empty where nothing is feasible; `context` answers "why not that"."""
+
+    workload: Workload
+    ranked: tuple[Placement, ...]
+    rejected: tuple[RejectedCount, ...]
+    notes: tuple[str, ...]
+    ledger: Ledger
+    context: Context
+
+
+def moment(as_of: str) -> datetime:
+    """An ISO date or time as an aware datetime, UTC where it does not say."""
+    at = datetime.fromisoformat(as_of)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def plan(jobs: Sequence[Workload], market: Market, ledger: Ledger, policy: Policy) -> tuple[Placed, ...]:
+    """Place every job.  The result is in the order jobs were taken: higher priority first, then by name.
+
+    `ledger` is what others hold; holdings of the jobs themselves are set aside first, as they are planned anew.
+    """
+    offers = offers_of(market, policy.project, as_of=policy.as_of)
+    cool = cool_downs(policy.memory, moment(policy.as_of))
+    ledger = ledger.without(frozenset(j.name for j in jobs))
+    judged: dict[Workload, Judged] = {}
+    out: list[Placed] = []
+    for job in sorted(jobs, key=lambda j: (-j.priority, j.name)):
+        alike = replace(job, name="", tags=(), env=(), priority=0)
+        if alike not in judged:
+            judged[alike] = judge(offers, job)
+        ranking = rank(offers, job, judged[alike], project=policy.project, ledger=ledger, cool=cool, top=policy.top)
+        placed = _describe(offers, job, ranking, ledger, cool)
+        out.append(placed)
+        if placed.ranked:
+            ledger = ledger.plus(holding(placed.ranked[0], market, job=job.name))
+    return tuple(out)
+
+
+def _describe(offers: Offers, job: Workload, ranking: Ranking, ledger: Ledger, cool: dict[str, CoolDown]) -> Placed:
+    return Placed(
+        workload=job,
+        ranked=tuple(placement(offers, job, ranking, k) for k in range(len(ranking.best))),
+        rejected=rejected_counts(offers, job, ranking, cool),
+        notes=notes(offers, ranking),
+        ledger=ledger,
+        context=Context(offers=offers, workload=job, ranking=ranking, cool=cool),
+    )
+
+
+def holding(p: Placement, market: Market, *, job: str) -> Holding:
+    """What a placement of `job` holds of its pool."""
+    t = next(t for t in market.types if t.cloud.value == p.cloud and t.name == p.instance_type)
+    return Holding(
+        job=job,
+        pool=p.pool,
+        instance_type=p.instance_type,
+        region=p.region,
+        target=p.target,
+        capacity=p.capacity,
+        nodes=p.nodes,
+        gpus=p.nodes * t.gpu_count,
+        vcpus=p.nodes * t.vcpus,
+        addresses=p.addresses,
+    )
+
+
+def ledger_digest(ledger: Ledger) -> str:
+    """Digest of the holdings, for `inputs`."""
+    return digest([[h.job, h.pool, h.instance_type, h.nodes, list(h.addresses)] for h in ledger.holdings])
+
+
+def memory_digest(memory: AvailabilityMemory) -> str:
+    """Digest of the failures, for `inputs`."""
+    return digest([[f.scope, f.code, f.kind, f.at] for f in memory.failures])

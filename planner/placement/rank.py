@@ -1,0 +1,107 @@
+"""One workload over all offers: reject, score, order.
+
+Decides the order (price, then finish, then offer) and which offers are in the ranked set.  Returns positions and columns, not objects: a million Rejection
+objects cost seconds, a million scored rows a fraction of one.  `explain` turns rows into words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.placement.cost import TICKS_PER_USD, Cells, Scores, cells_of, figure, score
+from planner.placement.crowd import CoolDown, failure_bits, held_nodes, pool_bits, pool_caps, quota_bits
+from planner.placement.feasible import Reject, place_bits
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from planner.model.ledger import Ledger
+    from planner.model.project import Project
+    from planner.model.workload import Constraints, Workload
+    from planner.placement.offers import Offers
+
+RANKED = 20
+"""How many placements a plan holds; never fewer than 15 where they exist (Karpenter's spot-to-spot minimum, notes in docs/decisions/0008)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What does not depend on the ledger: reused for every job with the same needs.
+
+    bits    reason bits per offer (placement, then budget and deadline where it was scored)
+    cells   per type x region
+    scores  of the offers that pass placement, in ranked order
+    """
+
+    bits: NDArray[np.int32]
+    cells: Cells
+    scores: Scores
+    order: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """`best` are positions in the offers, best first; `at` the same in `judged.scores`.  `bits` holds every reason of every offer."""
+
+    judged: Judged
+    bits: NDArray[np.int32]
+    best: NDArray[np.int64]
+    at: NDArray[np.int64]
+    feasible: int
+    held: NDArray[np.int64]
+    caps: NDArray[np.int64]
+
+
+def judge(offers: Offers, workload: Workload) -> Judged:
+    """Reject by place and price, score the rest, reject by budget and deadline, order."""
+    bits = place_bits(offers, workload)
+    cells = cells_of(offers, workload)
+    scores = score(offers, workload, cells, np.flatnonzero(bits == 0))
+    bits[scores.index] |= _limit_bits(scores, workload.constraints)
+    order = np.lexsort((scores.index, scores.finish_hours, scores.total))
+    return Judged(bits=bits, cells=cells, scores=scores, order=order)
+
+
+def _limit_bits(scores: Scores, limits: Constraints) -> NDArray[np.int32]:
+    bits = np.zeros(len(scores.index), dtype=np.int32)
+    if limits.max_usd_per_hour is not None:
+        bits[scores.usd_per_hour > round(limits.max_usd_per_hour * TICKS_PER_USD)] |= Reject.BUDGET
+    if limits.max_usd_total is not None:
+        bits[scores.total > round(limits.max_usd_total * TICKS_PER_USD)] |= Reject.BUDGET
+    if limits.deadline_hours is not None:
+        bits[scores.finish_hours > limits.deadline_hours] |= Reject.DEADLINE
+    return bits
+
+
+def rank(
+    offers: Offers,
+    workload: Workload,
+    judged: Judged,
+    *,
+    project: Project,
+    ledger: Ledger,
+    cool: dict[str, CoolDown],
+    top: int = RANKED,
+) -> Ranking:
+    """The ranked set, given who holds what and what failed lately."""
+    nodes = workload.resources.nodes
+    held = held_nodes(offers, ledger)
+    default = int(figure(offers.market, "default_pool_cap_nodes"))
+    caps = pool_caps(offers, project.pool_cap_nodes, default, nodes)
+    bits = judged.bits | failure_bits(offers, cool) | pool_bits(offers, held, caps, nodes)
+    if any(t.quotas for t in offers.targets):
+        bits |= quota_bits(offers, ledger, nodes)
+    alive = judged.order[bits[judged.scores.index[judged.order]] == 0]
+    at = alive[:top]
+    return Ranking(
+        judged=judged,
+        bits=bits,
+        best=judged.scores.index[at],
+        at=at,
+        feasible=len(alive),
+        held=held,
+        caps=caps,
+    )
