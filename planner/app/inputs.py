@@ -182,3 +182,11 @@ def ledger_of(holdings: Sequence[Holding], plans: Sequence[Holding]) -> Ledger:
     """Runs in the record, and standing plans of jobs that do not run."""
     running = {h.job for h in holdings}
     return Ledger(tuple(sorted((*holdings, *(h for h in plans if h.job not in running)))))
+
+
+def checked_project(path: Path | None, words: Words) -> Project:
+    """As `load_project`, for commands that read no job.  Raises InputError with every error of the file."""
+    project, _, diagnostics = load_project(path, words)
+    if any(d.severity is Severity.ERROR for d in diagnostics):
+        raise InputError(ordered(list(diagnostics)))
+    return project

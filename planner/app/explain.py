@@ -1,0 +1,59 @@
+"""Why this, why not that: the fate of the offers a person asks about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.placement.explain import verdict
+
+if TYPE_CHECKING:
+    from planner.app.plan import Planned
+    from planner.model.plan import PlacementPlan
+    from planner.placement.explain import Context, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """`matched` offers in all; `verdicts` of the nearest: feasible ones in order, then those with the fewest reasons."""
+
+    plan: PlacementPlan
+    pattern: str | None
+    matched: int
+    verdicts: tuple[Verdict, ...]
+
+
+def answer(planned: Planned, pattern: str | None, limit: int) -> Answer:
+    """The fate of offers that match `pattern`; without one, of the ranked ones."""
+    context = planned.placed.context
+    found = _matching(context, pattern) if pattern else np.asarray(context.ranking.best)
+    verdicts = [verdict(context, int(i)) for i in _nearest(context, found, limit)]
+    verdicts.sort(key=lambda v: (v.position is None, v.position or 0, len(v.rejections), v.total_usd or 0, v.offer_id))
+    return Answer(plan=planned.plan, pattern=pattern, matched=len(found), verdicts=tuple(verdicts))
+
+
+def _matching(context: Context, pattern: str) -> np.ndarray:
+    """By offer id, instance type, region or cloud; a plain word also matches as a part of the id."""
+    offers = context.offers
+    market = offers.market
+    names = [t.name for t in market.types]
+    by_type = np.array([fnmatchcase(n, pattern) for n in names])[offers.type_ix]
+    by_region = np.array([fnmatchcase(r.name, pattern) for r in market.regions])[offers.region_ix]
+    by_cloud = np.array([t.cloud.value == pattern for t in market.types])[offers.type_ix]
+    hit = by_type | by_region | by_cloud
+    if not hit.any():
+        whole = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
+        hit = np.array([fnmatchcase(offers.offer_id(i), whole) for i in range(len(offers))], dtype=bool)
+    return np.flatnonzero(hit)
+
+
+def _nearest(context: Context, found: np.ndarray, limit: int) -> np.ndarray:
+    """The most interesting ones: feasible before rejected, then by total, then by order."""
+    scores, bits = context.ranking.judged.scores, context.ranking.bits
+    total = np.full(len(context.offers), np.iinfo(np.int64).max)
+    total[scores.index] = scores.total
+    order = np.lexsort((found, total[found], bits[found] != 0))
+    return found[order[:limit]]

@@ -1,0 +1,48 @@
+"""From plans to stacks on disk.  The only user of `stacks.app`, imported here and nowhere on the way of a plan without stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.app import compose
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import InputError
+
+if TYPE_CHECKING:
+    from planner.app.plan import Result
+    from planner.model.market import Market
+    from planner.model.plan import PlacementPlan
+    from planner.model.project import Project
+    from planner.model.stack import StackInput
+    from planner.model.workload import Workload
+
+
+def inputs_of(
+    plan: PlacementPlan, workload: Workload, project: Project, market: Market, generation: int
+) -> tuple[StackInput, ...]:
+    """The choice's stacks.  Raises InputError (SKY-APPLY-315) where its cloud has none yet."""
+    if not plan.ranked:
+        return ()
+    if not plan.status.applyable:
+        why = f"{plan.name}: no stacks for {plan.choice.cloud} yet; add `clouds: [aws]` under `constraints` to plan for AWS"
+        raise InputError([Diagnostic(code="SKY-APPLY-315", summary=why)])
+    found = compose.stack_inputs(plan.ranked, plan.choice, workload, project, market, generation=generation)
+    return (found.network, found.access, found.compute)
+
+
+def write(stacks: Sequence[StackInput], folder: Path) -> tuple[tuple[str, Path], ...]:
+    """Write each distinct stack once; returns (name, path)."""
+    from stacks.app import synth  # noqa: PLC0415 - starts node
+
+    distinct = {s.name: s for s in stacks}
+    return tuple((name, Path(path)) for name, path, _ in synth(list(distinct.values()), folder))
+
+
+def write_stacks(result: Result, folder: Path, generation: int = 1) -> tuple[tuple[str, Path], ...]:
+    """The stacks of every planned job."""
+    found: list[StackInput] = []
+    for p in result.planned:
+        found += inputs_of(p.plan, p.placed.workload, result.inputs.project, result.inputs.market, generation)
+    return write(found, folder)

@@ -1,0 +1,144 @@
+"""The console script.  Kept free of every import that `--help` does not need.
+
+Decides exit codes (0 done or no change, 1 error, 2 changes or findings where asked for, 130 interrupted) and how errors are shown.  Checks that the four
+roots come from one folder: with PYTHONPATH=. a user's own `stacks/` would win over ours.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from planner.model.errors import SkyplanError
+
+#: command -> (module, one-line help): the help is here so that listing commands imports none of them
+COMMANDS: dict[str, tuple[str, str]] = {
+    "plan": ("planner.cli.plan_cmd", "Rank every way of running the jobs and show the best"),
+    "offers": ("planner.cli.offers_cmd", "List the market for a request"),
+    "explain": ("planner.cli.explain_cmd", "Say why this placement, why not that one, or what a code means"),
+    "synth": ("planner.cli.synth_cmd", "Write a plan's stacks as Terraform JSON"),
+    "apply": ("planner.cli.apply_cmd", "Make a reviewed plan real through Terraform"),
+    "status": ("planner.cli.status_cmd", "Show what runs, where and at what price"),
+    "sync": ("planner.cli.sync_cmd", "Let the record learn what really runs"),
+    "destroy": ("planner.cli.destroy_cmd", "Stop a job and leave nothing behind"),
+    "catalog": ("planner.cli.catalog_cmd", "Look at the packaged prices and check them"),
+    "schema": ("planner.cli.schema_cmd", "Print the JSON Schema of job files or of skyplan.yaml"),
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table above."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return it."""
+        if cmd_name not in COMMANDS:
+            return None
+        from importlib import import_module  # noqa: PLC0415 - only when a command runs
+
+        command = import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)  # noqa: S101 - for the type checker
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """With near misses for a mistyped command."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches  # noqa: PLC0415 - only on an error
+
+            near = get_close_matches(args[0], COMMANDS, 3) if args else []
+            hint = f" (did you mean {' or '.join(f'`{n}`' for n in near)}?)" if near else ""
+            raise click.UsageError(f"no such command `{args[0] if args else ''}`{hint}", ctx) from error
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """From the table, importing nothing."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="skyplan", prog_name="skyplan")
+def main() -> None:
+    """Plan GPU jobs over AWS, GCP, Azure and Nebius: ranked, explained, reviewed and applied as Terraform."""
+
+
+def one_folder() -> str | None:
+    """What is wrong with where our four roots would be imported from, or None."""
+    folders: dict[str, Path] = {}
+    for name in ("planner", "stacks", "modules", "catalog"):
+        spec = find_spec(name)
+        if spec is None or not spec.submodule_search_locations:
+            return f"the package `{name}` is missing from this installation"
+        folders[name] = Path(next(iter(spec.submodule_search_locations))).resolve().parent
+    strange = sorted(n for n, f in folders.items() if f != folders["planner"])
+    if strange:
+        return f"`{', '.join(strange)}` would be imported from another folder than skyplan's own; unset PYTHONPATH"
+    return None
+
+
+def run() -> None:
+    """Run the command line and exit."""
+    wrong = one_folder()
+    if wrong:
+        click.echo(f"error: {wrong}", err=True)
+        sys.exit(1)
+    sys.exit(call(sys.argv[1:]))
+
+
+def call(args: list[str]) -> int:
+    """Run with `args`; the exit code."""
+    try:
+        result = main.main(args=args, prog_name="skyplan", standalone_mode=False)
+    except click.exceptions.Exit as done:
+        return int(done.exit_code)
+    except click.Abort:
+        click.echo("interrupted", err=True)
+        return 130
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return 1
+    except BrokenPipeError:
+        # the reader went away (`| head`); point stdout at nothing so that the interpreter's last flush is quiet
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        from planner.model.errors import SkyplanError  # noqa: PLC0415 - only on an error
+
+        if not isinstance(error, SkyplanError):
+            raise
+        show_error(error, as_json="--json" in args)
+        return 1
+    return int(result) if isinstance(result, int) else 0
+
+
+def show_error(error: SkyplanError, *, as_json: bool) -> None:
+    """All diagnostics of an error: JSON on stdout where asked for, else text on stderr."""
+    from planner.cli.view import paint_for  # noqa: PLC0415 - only on an error
+    from planner.render import diagnostics  # noqa: PLC0415 - only on an error
+
+    if as_json:
+        import json  # noqa: PLC0415 - only on an error
+
+        body = {"format_version": "1.0", "diagnostics": diagnostics.document(error.diagnostics)}
+        click.echo(json.dumps(body, indent=2, sort_keys=True))
+    paint = paint_for(sys.stderr)
+    for line in diagnostics.lines(error.diagnostics, paint) or [f"{paint('error', 'bold', 'red')}: {error}"]:
+        click.echo(line, err=True, color=paint.on)
+    output = getattr(error, "output", "")
+    if output:
+        click.echo(output, err=True)

@@ -1,0 +1,78 @@
+"""`skyplan explain`: a code's meaning, or the fate of offers for a job."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from planner.cli import options
+
+
+@click.command("explain")
+@click.argument("subject")
+@click.argument("pattern", required=False)
+@options.project
+@options.catalog
+@options.plans
+@options.offline
+@options.as_of
+@options.as_json
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many offers to tell about.")
+def command(  # noqa: PLR0917 - click hands them over by name
+    subject: str,
+    pattern: str | None,
+    project_file: Path | None,
+    catalog: Path | None,
+    plans_folder: Path,
+    offline: bool,
+    as_of: str | None,
+    as_json: bool,
+    limit: int,
+) -> int:
+    """Answer "why this, why not that".
+
+    SUBJECT is a code (`skyplan explain SKY-REJ-205`) or a job file.  With a job file, PATTERN picks offers: an offer id, an instance type, a region or a
+    cloud, globs allowed (`p5*`, `aws:*us-east-1*`); without one, the choice and its runners-up are explained.
+    """
+    from planner.cli import view  # noqa: PLC0415 - start-up
+    from planner.model.codes import CODES  # noqa: PLC0415 - start-up
+
+    if subject.upper() in CODES:
+        code = CODES[subject.upper()]
+        if as_json:
+            view.put_json({"code": code.id, "meaning": code.meaning, "hint": code.hint})
+        else:
+            click.echo(f"{code.id}: {code.meaning}\nhint: {code.hint}")
+        return 0
+    if subject.upper().startswith("SKY-"):
+        from difflib import get_close_matches  # noqa: PLC0415 - only on an error
+
+        raise click.UsageError(f"no code `{subject}`; near: {', '.join(get_close_matches(subject.upper(), CODES, 3)) or 'none'}")
+    from datetime import UTC, datetime  # noqa: PLC0415 - start-up
+
+    from planner.app import explain as explaining  # noqa: PLC0415 - start-up
+    from planner.app import plan as planning  # noqa: PLC0415 - start-up
+    from planner.render import explain_text  # noqa: PLC0415 - start-up
+
+    request = planning.Request(
+        job_files=(Path(subject),),
+        project_file=project_file,
+        catalog=catalog,
+        plans_folder=plans_folder,
+        offline=offline,
+        as_of=options.moment(as_of),
+    )
+    result = planning.run(request, datetime.now(UTC))
+    view.warn(result.warnings, sys.stderr)
+    answers = [explaining.answer(p, pattern, limit) for p in result.planned]
+    if as_json:
+        view.put_json({"format_version": "1.0", "jobs": [explain_text.document(a) for a in answers]})
+    else:
+        for a in answers:
+            view.say(explain_text.lines(a, view.paint_for(sys.stdout)), stream=sys.stdout)
+    if any(not a.verdicts for a in answers):
+        click.echo(f"error: no offer matches `{pattern}`", err=True)
+        return 1
+    return 0

@@ -1,0 +1,57 @@
+"""`skyplan synth`: Terraform JSON from plan files; what the stock cdktf CLI runs as the app."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from planner.cli import options
+
+
+@click.command("synth")
+@click.argument("plan_files", nargs=-1, metavar="[PLAN...]", type=click.Path(path_type=Path))
+@options.project
+@options.catalog
+@options.plans
+@click.option(
+    "--out",
+    envvar="CDKTF_OUTDIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("cdktf.out"),
+    show_default=True,
+    help="Folder for stacks/STACK/cdk.tf.json.",
+)
+@click.option(
+    "--generation",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Generation in the compute stacks' names, for a pipeline of your own; `apply` takes it from the record.",
+)
+def command(
+    plan_files: tuple[Path, ...],
+    project_file: Path | None,
+    catalog: Path | None,
+    plans_folder: Path,
+    out: Path,
+    generation: int,
+) -> None:
+    """Write the stacks of the PLANs (default: every plan in --plans) as Terraform JSON."""
+    from planner.app import inputs, synth  # noqa: PLC0415 - start-up
+    from planner.app.inputs import PLAN_SUFFIX  # noqa: PLC0415 - start-up
+    from planner.model.words import words_of  # noqa: PLC0415 - start-up
+    from planner.spec.normal import workload_from_document  # noqa: PLC0415 - start-up
+
+    market = inputs.load_market(catalog)
+    project = inputs.checked_project(project_file, words_of(market))
+    files = plan_files or tuple(sorted(plans_folder.glob(f"*{PLAN_SUFFIX}")))
+    if not files:
+        raise click.UsageError(f"no plan file given and none in {plans_folder}/; run `skyplan plan JOB --out {plans_folder}`")
+    found = [
+        stack
+        for plan in map(inputs.read_plan, files)
+        for stack in synth.inputs_of(plan, workload_from_document(plan.job), project, market, generation)
+    ]
+    for _, path in synth.write(found, out):
+        click.echo(str(path))
