@@ -77,9 +77,9 @@ def gpu_bits(t: InstanceType, options: tuple[GpuOption, ...], classes: dict[str,
         if t.gpu_count != option.count:
             continue
         if option.model is not None:
-            wanted_class, wanted_memory = classes[option.model]
             if t.gpu == option.model:
                 return 0
+            wanted_class, wanted_memory = classes.get(option.model, ("", 0.0))
             if t.gpu_class == wanted_class:
                 if t.gpu_memory_gib >= wanted_memory * MEMORY_TOLERANCE:
                     return 0

@@ -188,15 +188,17 @@ def _reserve(
     columns: dict[str, NDArray[np.generic]],
 ) -> dict[str, NDArray[np.generic]]:
     """One more offer per open reservation, at marginal price 0: the money is spent either way."""
-    named = {t.name: k for k, t in enumerate(targets)}
     types = {(t.cloud.value, t.name): i for i, t in enumerate(market.types)}
     zones = {z: i for i, z in enumerate(market.zones)}
     extra: list[dict[str, int]] = []
     for j, r in enumerate(open_now):
-        owner = named.get(r.target, -1)
-        cloud = targets[owner].cloud.value if owner >= 0 else ""
-        kind, region = types.get((cloud, r.instance_type)), market.region_index.get((cloud, r.region))
-        if kind is None or region is None or r.zone not in zones:
+        # a name may stand once per cloud: the instance type tells which is meant
+        owner = next((k for k, t in enumerate(targets) if t.name == r.target and (t.cloud.value, r.instance_type) in types), None)
+        if owner is None or r.zone not in zones:
+            continue
+        cloud = targets[owner].cloud.value
+        kind, region = types[(cloud, r.instance_type)], market.region_index.get((cloud, r.region))
+        if region is None:
             continue
         like = np.flatnonzero((market.type_ix == kind) & (market.region_ix == region))
         if not len(like):
