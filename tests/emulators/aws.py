@@ -1,0 +1,158 @@
+"""One emulated AWS for tests: `strict_moto` in a process of its own, and what a test asks of it.
+
+A test talks to `url` (through the fault proxy, as Terraform does) or, to see what is really there, by `client`, which goes straight
+to the emulator and so neither meets faults nor shows in the proxy's record.
+"""
+
+import http.client
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from tests.emulators.fault_proxy import FaultProxy
+
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE", "AWS_SECRET_ACCESS_KEY": "emulated"}
+
+
+class AwsProcess:
+    """The emulator's process; `port` is where it listens on the loopback."""
+
+    def __init__(self, folder: Path, timeout: float = 60.0):
+        port_file = folder / "port"
+        self._log = (folder / "strict_moto.log").open("wb")
+        program = Path(__file__).with_name("strict_moto.py")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "MOTO_", "COV_"))}
+        self._process = subprocess.Popen(
+            [sys.executable, str(program), "--port-file", str(port_file)],
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+        )
+        deadline = time.monotonic() + timeout
+        while not port_file.exists():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.close()
+                raise RuntimeError(f"strict_moto did not start:\n{(folder / 'strict_moto.log').read_text()}")
+            time.sleep(0.05)
+        self.port = int(port_file.read_text())
+
+    def post(self, path: str, body: bytes = b"") -> bytes:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request("POST", path, body)
+            reply = connection.getresponse()
+            content = reply.read()
+        finally:
+            connection.close()
+        assert reply.status < 300, f"POST {path}: {reply.status} {content.decode(errors='replace')}"
+        return content
+
+    def close(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+
+class Aws:
+    """A fresh AWS for one test.  `close` ends the proxy and the clients, not the process."""
+
+    def __init__(self, process: AwsProcess):
+        self._process = process
+        self._clients: list[Any] = []
+        process.post("/moto-api/reset")
+        process.post("/moto-api/reset-auth", b"inf")
+        self.direct_url = f"http://127.0.0.1:{process.port}"
+        self.proxy = FaultProxy(self.direct_url)
+        self.url = self.proxy.url
+        self.environment = {
+            **CREDENTIALS,
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
+
+    def client(self, service: str, region: str = REGION, *, through_proxy: bool = False, **options: Any) -> Any:
+        """A boto3 client, closed with the test."""
+        client: Any = boto3.client(
+            service,  # pyright: ignore[reportArgumentType]
+            **{
+                "endpoint_url": self.url if through_proxy else self.direct_url,
+                "region_name": region,
+                "aws_access_key_id": CREDENTIALS["AWS_ACCESS_KEY_ID"],
+                "aws_secret_access_key": CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+                **options,
+            },
+        )
+        self._clients.append(client)
+        return client
+
+    def instances(self, region: str = REGION, **tags: str) -> list[dict[str, Any]]:
+        """The instances that exist (not terminated), by the API; `tags` with `_` for `:`, as in skyplan_job="llama3"."""
+        wanted = {k.replace("_", ":", 1): v for k, v in tags.items()}
+        found: list[dict[str, Any]] = []
+        for page in self.client("ec2", region).get_paginator("describe_instances").paginate():
+            for instance in (i for r in page["Reservations"] for i in r["Instances"]):
+                have = {t["Key"]: t["Value"] for t in instance.get("Tags", [])}
+                if instance["State"]["Name"] != "terminated" and wanted.items() <= have.items():
+                    found.append(instance)
+        return found
+
+    def leftovers(self, region: str = REGION) -> list[str]:
+        """Ids of all that a stack could have left: nothing is found in a fresh region."""
+        ec2, iam = self.client("ec2", region), self.client("iam")
+        own = [v["VpcId"] for v in ec2.describe_vpcs()["Vpcs"] if not v["IsDefault"]]
+        gateways = ec2.describe_nat_gateways()["NatGateways"]
+        return [
+            *(i["InstanceId"] for i in self.instances(region)),
+            *own,
+            *(s["SubnetId"] for s in ec2.describe_subnets()["Subnets"] if s["VpcId"] in own),
+            *(g["GroupId"] for g in ec2.describe_security_groups()["SecurityGroups"] if g["GroupName"] != "default"),
+            *(g["NatGatewayId"] for g in gateways if g["State"] != "deleted"),
+            *(a["AllocationId"] for a in ec2.describe_addresses()["Addresses"]),
+            *(e["VpcEndpointId"] for e in ec2.describe_vpc_endpoints()["VpcEndpoints"] if e["State"] != "deleted"),
+            *(n["NetworkInterfaceId"] for n in ec2.describe_network_interfaces()["NetworkInterfaces"]),
+            *(v["VolumeId"] for v in ec2.describe_volumes()["Volumes"]),
+            *(t["LaunchTemplateId"] for t in ec2.describe_launch_templates()["LaunchTemplates"]),
+            *(g["GroupId"] for g in ec2.describe_placement_groups()["PlacementGroups"]),
+            *(r["RoleName"] for r in iam.list_roles()["Roles"]),
+            *(p["InstanceProfileName"] for p in iam.list_instance_profiles()["InstanceProfiles"]),
+            *(
+                s["SpotInstanceRequestId"]
+                for s in ec2.describe_spot_instance_requests()["SpotInstanceRequests"]
+                if s["State"] in ("open", "active")
+            ),
+        ]
+
+    def reclaim(self, instance_id: str, region: str = REGION) -> None:
+        """EC2 takes a spot instance back."""
+        self._process.post(f"/strict/reclaim/{region}/{instance_id}")
+
+    def enforce_access(self) -> None:
+        """From here to the end of the test every call is judged by the caller's policies, as in a real account."""
+        self._process.post("/moto-api/reset-auth", b"0")
+
+    def bucket(self, name: str, region: str = REGION) -> str:
+        """A new bucket, e.g. for Terraform's state."""
+        placed = {} if region == REGION else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+        self.client("s3", region).create_bucket(Bucket=name, **placed)
+        return name
+
+    def close(self) -> None:
+        self.proxy.close()
+        for client in self._clients:
+            client.close()

@@ -1,0 +1,81 @@
+"""AWS on the loopback: moto with what it lacks for our stacks, on a free port.
+
+    python strict_moto.py [--port-file FILE] [--port N]
+
+Prints `listening on PORT` and writes PORT to FILE once it serves.  Ends with the process that started it.  Besides moto's own
+`POST /moto-api/reset` there are `POST /strict/reclaim/REGION/INSTANCE`, EC2 takes a spot instance back, and
+`POST /strict/launch/REGION`, what type, zone and market a RunInstances form amounts to.
+What is corrected stands in `moto_fixes/`, one file per subject.
+"""
+
+import argparse
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.exceptions import ServiceException
+from moto.ec2.models import ec2_backends
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto_fixes import access, images, launch, network, placement
+from werkzeug.serving import make_server
+
+
+class Application(DomainDispatcherApplication):
+    """moto's application, and the few things that happen to a cloud without anyone calling its API."""
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        match environ.get("PATH_INFO", "").split("/"):
+            case ["", "strict", "reclaim", region, instance]:
+                return answer(start_response, launch.reclaim, ec2_backends[DEFAULT_ACCOUNT_ID][region], instance)
+            case ["", "strict", "launch", region]:
+                params = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))
+                return answer(start_response, launch.summary, ec2_backends[DEFAULT_ACCOUNT_ID][region], params)
+        return super().__call__(environ, start_response)
+
+
+def answer(start_response: Any, question: Any, *arguments: Any) -> list[bytes]:
+    try:
+        body = json.dumps(question(*arguments))
+    except ServiceException as error:
+        start_response("404 Not Found", [("Content-Type", "text/plain")])
+        return [str(error).encode()]
+    start_response("200 OK", [("Content-Type", "application/json")])
+    return [body.encode()]
+
+
+def end_with_parent() -> None:
+    """Leaves nothing running when the tests are killed."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--port-file", type=Path)
+    arguments = parser.parse_args()
+    for part in (placement, launch, access, images, network):
+        part.install()
+    server = make_server(
+        "127.0.0.1", arguments.port, Application(create_backend_app), threaded=True, request_handler=MotoRequestHandler
+    )
+    os.environ["MOTO_PORT"] = str(server.server_port)
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    if arguments.port_file:
+        written = arguments.port_file.with_suffix(".new")
+        written.write_text(str(server.server_port))
+        written.rename(arguments.port_file)
+    sys.stdout.write(f"listening on {server.server_port}\n")
+    sys.stdout.flush()
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
