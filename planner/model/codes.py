@@ -32,6 +32,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-SPEC-111", "a secret is given as a value", "give a reference; skyplan never holds secrets"),
     ("SKY-SPEC-112", "two jobs have one name", "names identify jobs; rename one"),
     ("SKY-SPEC-113", "two settings contradict each other", "see the message"),
+    ("SKY-SPEC-114", "the region of a data location is not said", "add `region`: without it egress is unknown"),
     # the catalog
     ("SKY-CAT-101", "a catalog file cannot be read", "see the line named"),
     ("SKY-CAT-102", "a price is zero, negative or not a number", "the row counts as unknown"),
