@@ -184,7 +184,7 @@ class Fields:
         return tuple(sorted(found))
 
     def strings(
-        self, key: str, *, check: Callable[[str, Location, str], bool] | None = None
+        self, key: str, *, check: Callable[[str, Location, str], bool] | None = None, secret_hint: str = ""
     ) -> tuple[tuple[str, str], ...]:
         """A mapping of texts, sorted by key.  Numbers and booleans are taken as they are written.  `check` judges a key."""
         fields = self.fields(key)
@@ -201,10 +201,7 @@ class Fields:
             if scalar.is_null or "\0" in scalar.text:
                 self.report.error(scalar.at, "SKY-SPEC-104", f"`{path}` has no value", 'write "" for an empty text')
             elif env_looks_secret(name, scalar.text):
-                hint = (
-                    f"write `secrets: {{{name}: aws-secretsmanager://…}}` with a reference; skyplan never holds secrets"
-                )
-                self.report.error(scalar.at, "SKY-SPEC-111", f"`{path}` holds what looks like a secret", hint)
+                self.report.error(scalar.at, "SKY-SPEC-111", f"`{path}` holds what looks like a secret", secret_hint)
             else:
                 out.append((name, scalar.text))
         return tuple(out)

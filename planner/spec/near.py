@@ -27,6 +27,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def one_of(name: str, known: Iterable[str]) -> str:
     """The near misses, else all that may be written."""
     words = list(known)
+    if not words:
+        return ""
     return did_you_mean(name, words) or f"write {_or([f'`{word}`' for word in words])}"
 
 

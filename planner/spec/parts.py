@@ -117,7 +117,8 @@ def image(job: Fields) -> Image | None:
 
 def env(job: Fields) -> tuple[tuple[str, str], ...]:
     """`env`: values as they are written; what looks like a secret is refused."""
-    return job.strings("env", check=lambda name, at, path: _variable(job.report, name, at, path))
+    hint = f"name it under `secrets` with a reference such as {secret.STORES['aws-secretsmanager']}; skyplan never holds secrets"
+    return job.strings("env", check=lambda name, at, path: _variable(job.report, name, at, path), secret_hint=hint)
 
 
 def _variable(report: Report, name: str, at: Location, path: str) -> bool:

@@ -1,0 +1,174 @@
+"""skyplan.yaml -> Project, with every problem at its line.
+
+Decides what the project file may say.  Pure: no file is read, no clock.  A limit whose pattern matches nothing that is known is a warning
+here, an error in a job: this file is shared by many jobs, and the catalog moves under it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from planner.model.diagnostic import Diagnostic, Location, ordered
+from planner.model.project import Project, Suppression, default_targets
+from planner.spec import parts, stores, units
+from planner.spec.backend import backend
+from planner.spec.constraints import CLOUDS, constraints
+from planner.spec.dates import moment
+from planner.spec.fields import Fields, Report
+from planner.spec.patterns import is_glob
+from planner.spec.prices import price_overrides, reservations
+from planner.spec.targets import targets
+from planner.spec.yaml_lines import Mapping, documents
+
+if TYPE_CHECKING:
+    from planner.model.words import Words
+    from planner.spec.yaml_lines import Node
+
+_NAME: Final = r"[a-z][a-z0-9-]{0,38}[a-z0-9]"
+_VERSION: Final = r"(?:=|!=|>=|<=|~>|>|<)?\s*[0-9]+(?:\.[0-9]+){0,2}(?:-[0-9A-Za-z.]+)?"
+_RULE: Final = r"SKY-[A-Z]+-[0-9]{3}"
+
+
+def parse_project(text: str, file: str, words: Words) -> tuple[Project, tuple[Diagnostic, ...]]:
+    """The project and all diagnostics, sorted.  What is wrong in it has its default in the value: use it only where nothing is an error."""
+    nodes, problems = documents(text, file)
+    report = Report(list(problems))
+    project = Project(targets=default_targets())
+    if len(nodes) > 1:
+        report.error(nodes[1].at, "SKY-SPEC-110", "the project file holds a second document", "keep one of them")
+    if nodes and isinstance(nodes[0], Mapping):
+        fields = Fields(report, nodes[0])
+        project = _project(fields, words)
+        fields.finish()
+    elif nodes:
+        report.error(
+            nodes[0].at, "SKY-SPEC-104", "the project file must be a mapping of fields", "begin with `project: …`"
+        )
+    elif not report.failed:
+        report.warning(
+            Location(file, 1, 1), "SKY-SPEC-103", "the project file is empty: every default holds", "name the project"
+        )
+    return project, ordered(report.problems)
+
+
+def _project(f: Fields, words: Words) -> Project:
+    defaults = Project()
+    own = targets(f, words)
+    stand = own if "targets" in f.node.entries else default_targets()
+    agent_url, agent_sha256 = _agent(f)
+    tolerance = f.read("price_tolerance", _fraction)
+    return Project(
+        name=f.read("project", _name, required="name the project, such as acme-llm") or defaults.name,
+        targets=stand,
+        default_targets=stand is not own,
+        limits=constraints(f, words, strict=False),
+        data_prefixes=f.words("data_prefixes", lambda path, node: _data_prefix(f.report, path, node)),
+        prices=price_overrides(f, words),
+        reserved=reservations(f, stand, words),
+        pool_cap_nodes=f.read("pool_cap_nodes", lambda text: units.integer(text, 1, 1_000_000)),
+        backend=backend(f),
+        provider_versions=_providers(f),
+        policy=f.text("policy"),
+        suppressions=_suppressions(f),
+        tags=parts.tags(f),
+        images=_images(f),
+        agent_url=agent_url,
+        agent_sha256=agent_sha256,
+        price_tolerance=defaults.price_tolerance if tolerance is None else tolerance,
+    )
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(_NAME, text, re.ASCII):
+        raise units.Malformed("is no name", "2 to 40 lower-case letters, digits and `-`, beginning with a letter")
+    return text
+
+
+def _fraction(text: str) -> float:
+    if not re.fullmatch(units.NUMBER, text, re.ASCII) or float(text) > 1:
+        raise units.Malformed("is no fraction", "write a number from 0 to 1, such as 0.10 for 10 %")
+    return float(text)
+
+
+def _data_prefix(report: Report, path: str, node: Node) -> str | None:
+    text = report.text(path, node)
+    found = stores.location(report, path, node.at, text) if text else None
+    return found.uri if found else None
+
+
+def _providers(f: Fields) -> tuple[tuple[str, str], ...]:
+    def check(name: str, at: Location, path: str) -> bool:
+        if name not in CLOUDS:
+            f.report.error(
+                at, "SKY-SPEC-102", f"`{path}` is no cloud", f"providers are named by cloud: {', '.join(CLOUDS)}"
+            )
+        return name in CLOUDS
+
+    found = f.strings("providers", check=check)
+    for name, version in found:
+        if not all(re.fullmatch(_VERSION, part.strip(), re.ASCII) for part in version.split(",")):
+            hint = 'write a version or a range, such as "5.100.0" or ">= 5.100.0, < 7.0.0"'
+            f.report.error(f.report.places["providers"], "SKY-SPEC-105", f"`providers.{name}` is no version", hint)
+    return found
+
+
+def _images(f: Fields) -> tuple[tuple[str, str], ...]:
+    """The most specific pattern first, since the first that matches wins."""
+
+    def check(name: str, at: Location, path: str) -> bool:
+        cloud, *rest = name.split("/")
+        good = len(rest) == 2 and all(rest) and (cloud in CLOUDS or is_glob(cloud))  # noqa: PLR2004
+        if not good:
+            hint = "write CLOUD/REGION/INSTANCE_TYPE, such as aws/us-east-1/p5*"
+            f.report.error(at, "SKY-SPEC-105", f"`{path}` is no pattern of machine images", hint)
+        return good
+
+    found = f.strings("images", check=check)
+    return tuple(sorted(found, key=lambda p: (sum(p[0].count(c) for c in "*?"), -len(p[0]), p)))
+
+
+def _agent(f: Fields) -> tuple[str | None, str | None]:
+    a = f.fields("agent")
+    if a is None:
+        return None, None
+    url = a.read(
+        "url", _agent_url, required="say where nodes fetch the agent, such as https://skyplan.example.com/agent.pyz"
+    )
+    sha256 = a.read("sha256", _sha256, required="give the SHA-256 of the agent, 64 hex digits")
+    a.finish()
+    return (url, sha256) if url and sha256 else (None, None)
+
+
+def _agent_url(text: str) -> str:
+    if not re.fullmatch(r"(?:https|s3|gs|az|nebius)://[A-Za-z0-9._~/:-]+", text, re.ASCII):
+        raise units.Malformed("is no address for the agent", "write https://… or a data location, without credentials")
+    return text
+
+
+def _sha256(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", text):
+        raise units.Malformed("is no SHA-256", "write 64 hex digits")
+    return text.lower()
+
+
+def _suppressions(f: Fields) -> tuple[Suppression, ...]:
+    iam = f.fields("iam")
+    if iam is None:
+        return ()
+    out: list[Suppression] = []
+    for s in iam.records("suppressions"):
+        rule = s.read("rule", _rule, required="name the rule, such as SKY-IAM-605")
+        reason = s.text("reason", required="say why this finding is accepted")
+        expires = s.read("expires", moment)
+        s.finish()
+        if rule and reason:
+            out.append(Suppression(rule=rule, reason=reason, expires=expires))
+    iam.finish()
+    return tuple(out)
+
+
+def _rule(text: str) -> str:
+    if not re.fullmatch(_RULE, text, re.ASCII):
+        raise units.Malformed("is no rule", "write a rule's code, such as SKY-IAM-605")
+    return text

@@ -1,0 +1,178 @@
+"""The fields of skyplan.yaml as JSON Schema.  Decides their form and their words for the reader; see `schema` for what is published."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.spec.schema_words import (
+    CLOUD,
+    MONEY,
+    PATTERN,
+    STRINGS,
+    URI,
+    Schema,
+    limits,
+    listed,
+    record,
+    text,
+    whole,
+)
+
+_CAPACITY: Final[Schema] = {"enum": ["on_demand", "spot"], "description": "How capacity is bought; absent means both."}
+_TYPES: Final = listed(PATTERN, "Instance types, as globs.")
+_REGIONS: Final = listed(PATTERN, "Regions, as globs; absent means all.")
+_MOMENT: Final = text("A date (UTC) or a time with its zone.", "2026-09-01", "2026-09-01T08:00:00Z")
+
+
+def project_properties() -> dict[str, Schema]:
+    """Field -> schema."""
+    return {
+        "project": text("The project's name.", "acme-llm", pattern="^[a-z][a-z0-9-]{0,38}[a-z0-9]$"),
+        "targets": listed(_target(), "Where skyplan may act; absent means one target `default` per cloud."),
+        **limits(),
+        "data_prefixes": listed(URI, "Where jobs' data, checkpoints and results may lie; absent means anywhere."),
+        "prices": listed(_price(), "Negotiated rates and discounts; the last that matches wins."),
+        "reserved": listed(_reservation(), "Capacity already paid for: its marginal price is 0 while it is open."),
+        "pool_cap_nodes": whole("At most so many nodes from one pool where nothing is known of it.", 1, 1_000_000),
+        "backend": _backend(),
+        "providers": STRINGS
+        | {
+            "description": "Terraform provider versions by cloud, where another than the tested range is wanted.",
+            "examples": [{"aws": "5.100.0"}],
+            "propertyNames": CLOUD,
+        },
+        "policy": text("A command that judges the plan's JSON on its standard input.", "conftest test -"),
+        "iam": record(
+            "Judgement of permissions.", (), suppressions=listed(_suppression(), "Findings that are accepted.")
+        ),
+        "tags": STRINGS | {"description": "Tags on every resource.", "examples": [{"team": "llm"}]},
+        "images": STRINGS
+        | {
+            "description": "Machine images by CLOUD/REGION/INSTANCE_TYPE; the most specific pattern wins.",
+            "examples": [{"aws/us-east-1/p5*": "ami-0123456789abcdef0"}],
+            "propertyNames": {"pattern": "^[^/]+/[^/]+/[^/]+$"},
+        },
+        "agent": record(
+            "The program on the nodes; without it they run the job bare.",
+            ("url", "sha256"),
+            url=text("Where nodes fetch it.", "https://skyplan.example.com/agent.pyz"),
+            sha256=text("Its SHA-256.", pattern="^[0-9a-fA-F]{64}$"),
+        ),
+        "price_tolerance": {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 1,
+            "description": "How far a price may move between plan and apply; 0.10 where nothing is said.",
+        },
+    }
+
+
+def _target() -> Schema:
+    return record(
+        "An account (AWS), project (GCP, Nebius) or subscription (Azure) with the roles skyplan assumes there.",
+        ("name", "cloud"),
+        name=text("The target's name.", "prod"),
+        cloud=CLOUD,
+        account={"type": ["string", "integer"], "description": "AWS: 12 digits.", "examples": ["123456789012"]},
+        project=text("GCP and Nebius: the project id.", "acme-ml-prod"),
+        subscription=text("Azure: the subscription id."),
+        deployer_role=text(
+            "The role that the prepare step assumes.", "arn:aws:iam::123456789012:role/skyplan-deployer"
+        ),
+        orchestrator_role=text("The role that the launch step assumes."),
+        permissions_boundary=text("AWS: the policy put as a boundary on every role skyplan makes."),
+        kms_key=text("AWS: the key that encrypts disks."),
+        regions=_REGIONS,
+        opt_in_zones=listed(text("A zone.", "usw2-lax1-az1"), "Zones that are not used unless named."),
+        networks=listed(_network(), "The user's own networks, instead of new ones."),
+        quotas=listed(_quota(), "What the cloud grants."),
+    )
+
+
+def _network() -> Schema:
+    return record(
+        "A network of the user's own in one region.",
+        ("region", "vpc_id", "subnets"),
+        region=text("Its region.", "us-east-1"),
+        vpc_id=text("Its id.", "vpc-0abc"),
+        subnets=STRINGS
+        | {"description": "Zone -> subnet id.", "minProperties": 1, "examples": [{"use1-az4": "subnet-0abc"}]},
+        security_groups=listed(text("An id.", "sg-0abc"), "Security groups of the nodes, instead of a new one."),
+    )
+
+
+def _quota() -> Schema:
+    made = record(
+        "At most this much in use at once of what the patterns match.",
+        ("instance_types",),
+        instance_types=_TYPES,
+        regions=_REGIONS,
+        capacity=_CAPACITY,
+        max_nodes=whole("Nodes.", 0, 10**7),
+        max_gpus=whole("GPUs.", 0, 10**7),
+        max_vcpus=whole("vCPUs.", 0, 10**7),
+    )
+    return made | {"anyOf": [{"required": [key]} for key in ("max_nodes", "max_gpus", "max_vcpus")]}
+
+
+def _price() -> Schema:
+    made = record(
+        "A negotiated rate or a discount for what the patterns match.",
+        (),
+        clouds=listed(CLOUD, "Clouds; absent means all."),
+        instance_types=_TYPES,
+        regions=_REGIONS,
+        capacity=_CAPACITY,
+        discount={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "description": "0.12 is 12 % off."},
+        usd_per_hour=MONEY | {"description": "US dollars per node and hour."},
+    )
+    return made | {"oneOf": [{"required": ["discount"]}, {"required": ["usd_per_hour"]}]}
+
+
+def _reservation() -> Schema:
+    return record(
+        "Capacity already paid for.",
+        ("target", "region", "zone", "instance_type", "nodes", "id", "starts", "expires"),
+        target=text("The target that holds it.", "prod"),
+        region=text("Its region.", "us-east-1"),
+        zone=text("Its zone.", "use1-az4"),
+        instance_type=text("Its instance type.", "p5.48xlarge"),
+        nodes=whole("How many nodes.", 1, 100_000),
+        id=text("The cloud's id of it.", "cr-0abc"),
+        starts=_MOMENT,
+        expires=_MOMENT,
+    )
+
+
+def _suppression() -> Schema:
+    return record(
+        "A finding that the platform team accepts.",
+        ("rule", "reason"),
+        rule=text("The rule's code.", "SKY-IAM-605", pattern="^SKY-[A-Z]+-[0-9]{3}$"),
+        reason=text("Why."),
+        expires=_MOMENT,
+    )
+
+
+def _backend() -> Schema:
+    kinds = {
+        "local": (),
+        "s3": ("bucket", "region"),
+        "gcs": ("bucket",),
+        "azurerm": ("storage_account_name", "container_name"),
+    }
+    settings = {kind: STRINGS | ({"required": list(needs)} if needs else {}) for kind, needs in kinds.items()}
+    return {
+        "description": "Where Terraform keeps its state; no credentials. local where nothing is said.",
+        "anyOf": [
+            {"enum": ["local"]},
+            {
+                "type": "object",
+                "properties": settings,
+                "additionalProperties": False,
+                "minProperties": 1,
+                "maxProperties": 1,
+            },
+        ],
+        "examples": [{"s3": {"bucket": "acme-tfstate", "region": "us-east-1"}}],
+    }

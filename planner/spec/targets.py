@@ -1,0 +1,142 @@
+"""`targets` of the project file: accounts, roles, own networks, quotas.
+
+Decides whether each is well formed and its names exist.  Asks no cloud whether an account or role is there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from planner.model.offer import Cloud
+from planner.model.project import OwnNetwork, Quota, Target
+from planner.spec import units
+from planner.spec.constraints import CLOUDS, all_regions, patterns
+from planner.spec.near import did_you_mean
+from planner.spec.secret import shown
+
+if TYPE_CHECKING:
+    from planner.model.words import Words
+    from planner.spec.fields import Fields
+
+#: what each cloud calls the thing a target points at
+ACCOUNT_WORD: Final = {"aws": "account", "gcp": "project", "azure": "subscription", "nebius": "project"}
+_ACCOUNT: Final = {
+    "aws": (r"[0-9]{12}", "12 digits, such as 123456789012"),
+    "gcp": (r"[a-z][a-z0-9-]{4,28}[a-z0-9]", "a project id, such as acme-ml-prod"),
+    "azure": (r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", "a subscription id (a UUID)"),
+    "nebius": (r"[a-z0-9-]{3,64}", "a project id, such as project-e00example"),
+}
+_TARGET: Final = r"[a-z][a-z0-9-]{0,18}[a-z0-9]|[a-z]"
+_ARN: Final = r"arn:aws[a-z-]*:{service}:[a-z0-9-]*:[0-9]{{12}}:{kind}.+"
+CAPACITIES: Final = ("on_demand", "spot")
+
+
+def targets(project: Fields, words: Words) -> tuple[Target, ...]:
+    """The targets in the order written."""
+    out: list[Target] = []
+    seen: set[tuple[str, str]] = set()
+    for f in project.records("targets"):
+        found = _target(f, words)
+        f.finish()
+        if found is None:
+            continue
+        if (found.cloud.value, found.name) in seen:
+            f.report.error(
+                f.node.at, "SKY-SPEC-112", f"target `{found.name}` of {found.cloud.value} stands twice", "rename one"
+            )
+            continue
+        seen.add((found.cloud.value, found.name))
+        out.append(found)
+    return tuple(out)
+
+
+def _target(f: Fields, words: Words) -> Target | None:
+    name = f.read("name", _name, required="name the target, such as prod")
+    cloud = f.choice("cloud", CLOUDS, required=f"say its cloud: {', '.join(CLOUDS)}")
+    if cloud is None:
+        f.known = list(f.node.entries)  # what the other fields mean depends on the cloud
+        return None
+    known = words.regions.get(cloud, ())
+    found = Target(
+        name=name or "",
+        cloud=Cloud(cloud),
+        account=_account(f, cloud),
+        deployer_role=_role(f, "deployer_role", cloud),
+        orchestrator_role=_role(f, "orchestrator_role", cloud),
+        permissions_boundary=_arn(f, "permissions_boundary", "iam", "policy/") if cloud == "aws" else None,
+        regions=patterns(f, "regions", known, f"region of {cloud}", strict=False),
+        opt_in_zones=f.words("opt_in_zones", f.report.text),
+        kms_key_arn=_arn(f, "kms_key", "kms", "key/") if cloud == "aws" else None,
+        networks=tuple(n for n in (_network(one, cloud, known) for one in f.records("networks")) if n),
+        quotas=tuple(q for q in (_quota(one, words, known) for one in f.records("quotas")) if q),
+    )
+    return found if name else None
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(_TARGET, text, re.ASCII):
+        raise units.Malformed("is no name", "at most 20 lower-case letters, digits and `-`, such as prod")
+    return text
+
+
+def _account(f: Fields, cloud: str) -> str | None:
+    form, example = _ACCOUNT[cloud]
+    return f.read(ACCOUNT_WORD[cloud], lambda text: _formed(text, form, f"write {example}, in full"))
+
+
+def _formed(text: str, form: str, hint: str) -> str:
+    if not re.fullmatch(form, text, re.ASCII):
+        raise units.Malformed("is malformed", hint)
+    return text
+
+
+def _role(f: Fields, key: str, cloud: str) -> str | None:
+    return _arn(f, key, "iam", "role/") if cloud == "aws" else f.text(key)
+
+
+def _arn(f: Fields, key: str, service: str, kind: str) -> str | None:
+    region = "us-east-1" if service == "kms" else ""
+    hint = f"write an ARN such as arn:aws:{service}:{region}:123456789012:{kind}example"
+    return f.read(key, lambda text: _formed(text, _ARN.format(service=service, kind=kind), hint))
+
+
+def one_region(f: Fields, key: str, known: tuple[str, ...], *, required: str) -> str | None:
+    """A region that exists."""
+    text = f.text(key, required=required)
+    if text is None or text in known or not known:
+        return text
+    at = f.report.places[f.name(key)]
+    f.report.error(
+        at, "SKY-SPEC-105", f"`{f.name(key)}`: {shown(text)} is no region that is known", did_you_mean(text, known)
+    )
+    return None
+
+
+def _network(f: Fields, cloud: str, known: tuple[str, ...]) -> OwnNetwork | None:
+    region = one_region(f, "region", known, required="say the network's region")
+    vpc = f.text("vpc_id", required=f"say the network's id{', such as vpc-0abc' if cloud == 'aws' else ''}")
+    subnets = f.strings("subnets")
+    if not subnets:
+        f.missing("`subnets`", "write {zone: subnet id}, such as {use1-az4: subnet-0abc}")
+    groups = f.words("security_groups", f.report.text)
+    f.finish()
+    if not (region and vpc and subnets):
+        return None
+    return OwnNetwork(region=region, vpc_id=vpc, subnets=subnets, security_group_ids=groups)
+
+
+def _quota(f: Fields, words: Words, known: tuple[str, ...]) -> Quota | None:
+    """A limit of 0 is meaningful: nothing of it may run."""
+    limit = {
+        key: f.read(key, lambda text: units.integer(text, 0, 10**7)) for key in ("max_nodes", "max_gpus", "max_vcpus")
+    }
+    types = patterns(f, "instance_types", words.instance_types, "instance type", strict=False)
+    regions = patterns(f, "regions", known or all_regions(words), "region", strict=False)
+    capacity = f.choice("capacity", CAPACITIES)
+    if not limit.keys() & f.node.entries.keys():
+        f.missing("`max_nodes`, `max_gpus` or `max_vcpus`", "say how much is granted, such as max_nodes: 4")
+    if "instance_types" not in f.node.entries:
+        f.missing("`instance_types`", 'say which types it counts, such as ["p5*"]')
+    f.finish()
+    return Quota(instance_types=types, regions=regions or ("*",), capacity=capacity, **limit) if types else None
