@@ -90,6 +90,14 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-APPLY-316", "an optional part is not installed", "see the message for the extra's name"),
     ("SKY-APPLY-317", "the cloud refused the credentials or the permission", "see the provider's message"),
     ("SKY-APPLY-318", "a node was lost", "plan again to place the job anew"),
+    ("SKY-APPLY-319", "the record cannot be used", "see SKYPLAN_DATABASE_URL and .skyplan/record.sqlite"),
+    ("SKY-APPLY-320", "the record refused a write", "another process took over this job; see `skyplan status`"),
+    ("SKY-APPLY-321", "a machine that no state knew was found", "it was ended; nothing is left to do"),
+    ("SKY-APPLY-322", "nobody approved the change", "give a saved plan file or --auto-approve"),
+    ("SKY-APPLY-323", "the record does not know this job", "see `skyplan status` for the jobs it knows"),
+    ("SKY-APPLY-324", "the job runs already, on another placement", "`skyplan destroy` it first"),
+    ("SKY-APPLY-325", "something is left running", "run `skyplan destroy` again; see what is named"),
+    ("SKY-APPLY-326", "the cloud answered with an error, or not at all", "see its message; try again"),
     # runtime
     ("SKY-RUN-501", "no agent: nodes run the job bare", "configure `agent` in skyplan.yaml for progress and rotation"),
 )

@@ -1,0 +1,131 @@
+"""Opening the record's database: SQLite in a file by default, PostgreSQL by URL; brought to the newest schema on the way.
+
+Decides connection settings and when to migrate.  Alembic is imported only where the schema is not the newest (its import alone is 0.2 s).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import InputError, MissingPart
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+HEAD = "0001"
+"""The newest migration; a test holds it to `migrations/versions`."""
+BUSY_SECONDS = 30
+#: key of PostgreSQL's advisory lock under which migrations run, so that two first starts do not both create tables
+MIGRATION_LOCK = 0x5359504C
+
+
+def sqlite_url(path: Path) -> str:
+    """The URL of a SQLite record."""
+    return f"sqlite:///{path}"
+
+
+def open_engine(url: str, *, upgrade: bool = True) -> Engine:
+    """An engine on the newest schema.  `upgrade` False neither creates nor migrates: a record of another version is then refused.
+
+    Raises MissingPart without SQLAlchemy or the database's driver, InputError where the database cannot be used.
+    """
+    try:
+        from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415 - slow; only with a record
+    except ImportError as error:
+        raise _missing("SQLAlchemy", "record") from error
+    engine = _engine(url)
+    try:
+        with engine.connect() as connection:
+            version = _version(connection)
+        if version != HEAD:
+            if not upgrade:
+                raise _refused(
+                    f"the record has schema {version or 'none'}, this skyplan reads {HEAD}; `skyplan status` brings it up to date"
+                )
+            _migrate(engine)
+    except SQLAlchemyError as error:
+        engine.dispose()
+        raise _refused(f"the record cannot be opened: {getattr(error, 'orig', None) or error}") from error
+    except InputError:
+        engine.dispose()
+        raise
+    return engine
+
+
+def _engine(url: str) -> Engine:
+    from sqlalchemy import create_engine, event  # noqa: PLC0415 - slow; only with a record
+    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
+    from sqlalchemy.pool import NullPool  # noqa: PLC0415
+
+    if url.startswith(("postgres://", "postgresql://")):
+        url = "postgresql+psycopg://" + url.split("://", 1)[1]
+    try:
+        engine = create_engine(url, poolclass=NullPool)
+    except ArgumentError as error:
+        raise _refused("SKYPLAN_DATABASE_URL is no database URL, such as postgresql://user@host/name") from error
+    except ImportError as error:
+        raise _missing("psycopg", "postgres") from error
+    if engine.dialect.name == "sqlite":
+        if engine.url.database:
+            Path(engine.url.database).parent.mkdir(parents=True, exist_ok=True)
+        event.listen(engine, "connect", _sqlite_connect)
+        event.listen(engine, "begin", _sqlite_begin)
+    return engine
+
+
+def _sqlite_connect(connection: Any, _record: Any) -> None:
+    """Transactions are ours to begin (the driver's own start too late to be exclusive)."""
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _sqlite_begin(connection: Connection) -> None:
+    """A writer takes the write lock at once: what it reads then cannot change before it writes."""
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _version(connection: Connection) -> str | None:
+    from sqlalchemy import inspect, text  # noqa: PLC0415 - slow; only with a record
+
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+
+
+def _migrate(engine: Engine) -> None:
+    try:
+        from alembic import command  # noqa: PLC0415 - slow; only when the schema is old
+        from alembic.config import Config  # noqa: PLC0415
+    except ImportError as error:
+        raise _missing("alembic", "record") from error
+    from sqlalchemy import text  # noqa: PLC0415
+
+    with engine.connect().execution_options(writes=True) as connection, connection.begin():
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+        version = _version(connection)
+        if version == HEAD:
+            return  # another process was faster
+        if version is not None and version > HEAD:
+            raise _refused(f"the record has schema {version}, newer than this skyplan's {HEAD}; upgrade skyplan")
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _missing(package: str, extra: str) -> MissingPart:
+    summary = f"the record needs {package}; install it with `pip install 'skyplan[{extra}]'`"
+    return MissingPart([Diagnostic(code="SKY-APPLY-316", summary=summary)])
+
+
+def _refused(summary: str) -> InputError:
+    return InputError([Diagnostic(code="SKY-APPLY-319", summary=summary)])
