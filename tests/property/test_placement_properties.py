@@ -1,0 +1,178 @@
+"""What must hold of every plan, whatever the market."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from planner.model.ledger import AvailabilityMemory, Ledger
+from planner.model.market import Mark, Tariff, Tier
+from planner.model.offer import CapacityType, Cloud
+from planner.model.workload import GpuOption
+from planner.placement.egress import TariffTable, cost_usd
+from planner.placement.explain import verdict
+from planner.placement.fleet import Policy, plan
+from tests import builders as b
+
+REGIONS = [b.region("us-east-1"), b.region("us-west-2", net_index=2), b.region("europe-west4", Cloud.GCP, area="eu", net_index=3)]
+TYPES = [
+    b.instance_type("p4de.24xlarge"),
+    b.instance_type("p4d.24xlarge", gpu="A100"),
+    b.instance_type("p5.48xlarge", gpu="H100"),
+    b.instance_type("a2-ultragpu-8g", cloud=Cloud.GCP),
+    b.instance_type("small", gpu_count=4),
+]
+CAPACITY = [CapacityType.ON_DEMAND, CapacityType.SPOT]
+prices = st.one_of(st.none(), st.just(0.0), st.floats(0.01, 500, allow_nan=False).map(lambda x: round(x, 4)))
+
+
+@st.composite
+def rows(draw: st.DrawFn, least: int = 1):
+    keys = draw(st.lists(st.tuples(st.integers(0, len(TYPES) - 1), st.integers(0, 2), st.sampled_from(["", "z1", "z2"]), st.sampled_from(CAPACITY)), min_size=least, max_size=14, unique=True))
+    out = []
+    for kind, place, zone, capacity in keys:
+        t = TYPES[kind]
+        r = REGIONS[2] if t.cloud is Cloud.GCP else REGIONS[place % 2]
+        row = (t, r, zone, capacity, draw(prices))
+        if row[:4] not in [x[:4] for x in out]:
+            out.append(row)
+    return out
+
+
+@st.composite
+def jobs(draw: st.DrawFn):
+    options = draw(st.lists(st.sampled_from([GpuOption(model="A100-80GB", count=8), GpuOption(model="A100", count=8), GpuOption(model="H100", count=8), GpuOption(min_memory_gib=60.0, count=8)]), min_size=1, max_size=3, unique=True))
+    return b.workload(
+        resources={"accelerators": tuple(options), "capacity": tuple(draw(st.lists(st.sampled_from(CAPACITY), min_size=1, max_size=2, unique=True))), "nodes": draw(st.integers(1, 3))},
+        data=tuple(b.dataset(gb) for gb in draw(st.lists(st.floats(0, 50_000), max_size=2))),
+        checkpoint=draw(st.one_of(st.none(), st.builds(b.checkpoints, st.floats(0, 2000), st.floats(0.1, 4)))),
+        image=draw(st.one_of(st.none(), st.builds(b.image, st.floats(0, 50)))),
+    )
+
+
+def run(market, *workloads, ledger=Ledger(), **project):
+    return plan(list(workloads), market, ledger, Policy(project=b.project(**project), memory=AvailabilityMemory(), as_of=market.as_of))
+
+
+@given(rows(), jobs(), st.randoms(use_true_random=False))
+def test_permuting_offers_changes_nothing(given_rows, job, random) -> None:
+    shuffled = list(given_rows)
+    random.shuffle(shuffled)
+    assume(len(b.market(given_rows)) > 0)
+    one, other = run(b.market(given_rows, rate=0.01), job)[0], run(b.market(shuffled, rate=0.01), job)[0]
+    assert (one.ranked, one.rejected, one.notes) == (other.ranked, other.rejected, other.notes)
+
+
+@given(rows(), jobs())
+def test_adding_an_infeasible_offer_changes_no_ranking(given_rows, job) -> None:
+    never = (b.instance_type("zzz", gpu="V100"), REGIONS[0], "", CapacityType.ON_DEMAND, 0.05)
+    before, after = run(b.market(given_rows), job)[0], run(b.market([*given_rows, never]), job)[0]
+    assert before.ranked == after.ranked
+
+
+@given(rows(), jobs(), st.floats(1.0, 3.0))
+def test_adding_a_dominated_offer_changes_no_choice(given_rows, job, factor: float) -> None:
+    before = run(b.market(given_rows), job)[0]
+    assume(before.ranked)
+    best = before.ranked[0]
+    row = next(r for r in given_rows if (r[0].name, r[1].name, r[2], r[3].value) == (best.instance_type, best.region, best.zone, best.capacity))
+    worse = (replace(row[0], name="zz-" + row[0].name), *row[1:4], row[4] * factor + 0.01)
+    after = run(b.market([*given_rows, worse]), job)[0]
+    assert after.ranked[0].offer_id == best.offer_id
+    assert after.ranked[0].total_usd == best.total_usd
+
+
+@given(rows(), jobs())
+def test_every_offer_is_ranked_feasible_or_rejected_with_a_reason(given_rows, job) -> None:
+    placed = run(b.market(given_rows), job)[0]
+    c = placed.context
+    verdicts = [verdict(c, i) for i in range(len(c.offers))]
+    for v in verdicts:
+        assert (v.position is None) == bool(v.rejections)
+        assert all(r.text for r in v.rejections)
+    assert sum(r.count for r in placed.rejected) + c.ranking.feasible == len(c.offers)
+
+
+@given(rows(), jobs())
+def test_terms_sum_to_the_total_and_order_is_by_price_finish_offer(given_rows, job) -> None:
+    ranked = run(b.market(given_rows, rate=0.02), job)[0].ranked
+    for p in ranked:
+        assert sum((t.usd for t in p.terms if t.usd is not None), Decimal(0)) == p.total_usd
+        assert p.total_usd > 0
+        assert p.finish_hours >= p.compute_hours > 0
+    assert [p.total_usd for p in ranked] == sorted(p.total_usd for p in ranked)
+
+
+@given(rows(), jobs())
+def test_a_price_of_zero_or_nothing_never_wins(given_rows, job) -> None:
+    for p in run(b.market(given_rows), job)[0].ranked:
+        assert p.node_usd_per_hour > 0
+
+
+@given(rows(), jobs())
+def test_r07_gpu_memory_is_never_lowered(given_rows, job) -> None:
+    for p in run(b.market(given_rows), job)[0].ranked:
+        assert any(float(p.gpu_memory_gib) >= 0.93 * (o.min_memory_gib or b.MEMORY[str(o.model)]) for o in job.resources.accelerators)
+
+
+@given(rows(), jobs(), st.sampled_from(list(Mark)))
+def test_marking_an_offer_never_makes_the_choice_cheaper(given_rows, job, mark) -> None:
+    plain = run(b.market(given_rows), job)[0]
+    marked = run(b.market(given_rows, marks={0: mark}), job)[0]
+    if plain.ranked and marked.ranked:
+        assert marked.ranked[0].total_usd >= plain.ranked[0].total_usd
+
+
+@given(rows(), st.integers(1, 12), st.integers(1, 3))
+def test_r21_no_pool_is_filled_beyond_its_cap(given_rows, count: int, cap: int) -> None:
+    fleet = [b.workload(f"job-{k:02d}") for k in range(count)]
+    placed = run(b.market(given_rows), *fleet, pool_cap_nodes=cap)
+    pools = [p.ranked[0].pool for p in placed if p.ranked]
+    assert all(pools.count(pool) <= cap for pool in set(pools))
+
+
+@given(rows(least=3), st.integers(1, 20), st.integers(1, 3))
+def test_r21_identical_jobs_cost_what_the_cheapest_assignment_costs(given_rows, count: int, cap: int) -> None:
+    market = b.market(given_rows)
+    fleet = [b.workload(f"job-{k:02d}", resources={"capacity": tuple(CAPACITY)}) for k in range(count)]
+    alone = plan(fleet[:1], market, Ledger(), Policy(project=b.project(), memory=AvailabilityMemory(), as_of=market.as_of, top=1000))[0]
+    cheapest: dict[str, Decimal] = {}
+    for p in alone.ranked:
+        cheapest.setdefault(p.pool, p.total_usd)
+    slots = sorted(usd for usd in cheapest.values() for _ in range(cap))[:count]
+    placed = [p.ranked[0].total_usd for p in run(market, *fleet, pool_cap_nodes=cap) if p.ranked]
+    assert len(placed) == len(slots)
+    assert sum(placed) <= sum(slots) * Decimal("1.02")
+
+
+@st.composite
+def tariffs(draw: st.DrawFn) -> Tariff:
+    froms = sorted({0.0, *draw(st.lists(st.floats(1, 1e6), max_size=5))})
+    return Tariff(steps=tuple(Tier(f, draw(st.floats(0, 1))) for f in froms), source="t", as_of="2026")
+
+
+@given(tariffs(), st.floats(0, 2e6), st.floats(0, 2e6))
+def test_r12_egress_is_monotone(tariff: Tariff, x: float, y: float) -> None:
+    low, high = sorted((x, y))
+    assert cost_usd(tariff, low) <= cost_usd(tariff, high) * (1 + 1e-12) + 1e-9
+
+
+@given(tariffs())
+def test_r12_egress_is_continuous_at_every_step(tariff: Tariff) -> None:
+    for step in tariff.steps:
+        below, above = max(step.from_gb - 1e-6, 0.0), step.from_gb + 1e-6
+        assert cost_usd(tariff, above) - cost_usd(tariff, below) <= 2.1e-6 + 1e-6 * cost_usd(tariff, above)
+
+
+@given(st.lists(tariffs(), min_size=1, max_size=4), st.lists(st.floats(0, 2e6), min_size=1, max_size=6))
+def test_many_amounts_at_once_cost_what_each_costs(given_tariffs, amounts) -> None:
+    table = TariffTable(tuple(given_tariffs))
+    for j, tariff in enumerate(given_tariffs):
+        got = table.cost_usd(np.full(len(amounts), j, dtype=np.int16), np.array(amounts))
+        for have, gb in zip(got, amounts, strict=True):
+            assert math.isclose(have, cost_usd(tariff, gb), rel_tol=1e-9, abs_tol=1e-9)
