@@ -1,0 +1,214 @@
+"""What a job's nodes are: their role with its policies, their launch templates, their placement group.  Reviewed and applied by the deployer.
+
+Hardened without a choice: IMDSv2 only, reachable from the machine itself only; encrypted disks; no public address; shutdown terminates.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+from modules import cdk
+from modules.aws.network import named
+from modules.aws.policy import policy_document
+from modules.text import fit, literal_tags
+
+Tags = tuple[tuple[str, str], ...]
+_ASSUME = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleProps:
+    """`policies`: (name, IAM document).  `path` starts and ends with `/`."""
+
+    name: str
+    path: str
+    policies: tuple[tuple[str, dict[str, Any]], ...]
+    permissions_boundary: str | None
+    tags: Tags
+
+
+class NodeRole(cdk.Construct):
+    """The role of the nodes and its instance profile.  Only EC2 may assume it."""
+
+    def __init__(self, scope: cdk.Stack, props: RoleProps) -> None:
+        super().__init__(scope, "role")
+        trust = policy_document(self, "trust", {"Statement": [_ASSUME]})
+        role = cdk.Resource(
+            self,
+            "node",
+            "aws_iam_role",
+            {
+                "name": fit(props.name, 64),
+                "path": props.path,
+                "description": "Nodes of one skyplan job",
+                "assume_role_policy": trust.ref("json"),
+                "permissions_boundary": props.permissions_boundary,
+                "tags": literal_tags(props.tags),
+            },
+        )
+        for name, document in props.policies:
+            rendered = policy_document(self, name, document)
+            cdk.Resource(
+                self,
+                name,
+                "aws_iam_role_policy",
+                {"name": fit(name, 128), "role": role.ref("name"), "policy": rendered.ref("json")},
+            )
+        self.role_arn = role.ref("arn")
+        self.profile = cdk.Resource(
+            self,
+            "node",
+            "aws_iam_instance_profile",
+            {
+                "name": fit(props.name, 128),
+                "path": props.path,
+                "role": role.ref("name"),
+                "tags": literal_tags(props.tags),
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateProps:
+    """One launch template.
+
+    label         Terraform name; `name` is the cloud's
+    machine_image AMI id, or an SSM parameter path (starts with `/`)
+    efa           number of EFA interfaces; 0 = the launch says subnet, address and groups
+    head_address  first address of rank 0, given in its template where `efa` > 0, as the launch cannot give it then
+    """
+
+    label: str
+    name: str
+    instance_type: str
+    machine_image: str
+    user_data: str
+    disk_gb: int
+    efa: int
+    subnet_id: str
+    security_group_ids: str
+    head_address: str | None
+    profile_arn: str
+    kms_key_arn: str | None
+    tags: Tags
+
+
+class NodeTemplate(cdk.Construct):
+    """A launch template; with EFA and a pinned head address a second one for rank 0."""
+
+    def __init__(self, scope: cdk.Stack, props: TemplateProps) -> None:
+        super().__init__(scope, f"template-{props.label}")
+        self._props = props
+        self._efa = props.efa > 0
+        image, lifecycle = self._image()
+        common = {
+            "update_default_version": True,
+            "image_id": image,
+            "ebs_optimized": "true",
+            "instance_initiated_shutdown_behavior": "terminate",
+            "user_data": base64.b64encode(props.user_data.encode()).decode(),
+            "iam_instance_profile": {"arn": props.profile_arn},
+            "metadata_options": {
+                "http_endpoint": "enabled",
+                "http_tokens": "required",
+                "http_put_response_hop_limit": 1,
+                "instance_metadata_tags": "enabled" if _fit_for_metadata(props.tags) else "disabled",
+            },
+            "block_device_mappings": [{"device_name": "/dev/sda1", "ebs": self._disk()}],
+            "tag_specifications": [
+                {"resource_type": kind, "tags": literal_tags(props.tags)}
+                for kind in ("instance", "volume", "network-interface")
+            ],
+            "tags": named(props.tags, props.name),
+        }
+        self.template = cdk.Resource(
+            self,
+            props.label,
+            "aws_launch_template",
+            {"name": fit(props.name, 128), **common, "network_interfaces": self._interfaces(None)},
+            lifecycle=lifecycle,
+        )
+        self.head = self.template
+        if self._efa and props.head_address:
+            self.head = cdk.Resource(
+                self,
+                f"{props.label}-head",
+                "aws_launch_template",
+                {
+                    "name": fit(f"{props.name}-head", 128),
+                    **common,
+                    "network_interfaces": self._interfaces(props.head_address),
+                },
+                lifecycle=lifecycle,
+            )
+
+    @property
+    def described(self) -> dict[str, str]:
+        """What a launch needs to know of it."""
+        return {
+            "id": self.template.ref(),
+            "version": self.template.ref("latest_version"),
+            "head_id": self.head.ref(),
+            "head_version": self.head.ref("latest_version"),
+            "subnet_id": "" if self._efa else self._props.subnet_id,
+        }
+
+    def _image(self) -> tuple[str, dict[str, Any] | None]:
+        """The image, and, if a parameter names it, the rule that the id found first is kept."""
+        props = self._props
+        if not props.machine_image.startswith("/"):
+            return props.machine_image, None
+        found = cdk.DataSource(self, props.label, "aws_ssm_parameter", {"name": props.machine_image})
+        return found.ref("value"), {"ignore_changes": ["image_id"]}
+
+    def _disk(self) -> dict[str, Any]:
+        return {
+            "volume_type": "gp3",
+            "volume_size": self._props.disk_gb,
+            "encrypted": "true",
+            "kms_key_id": self._props.kms_key_arn,
+            "delete_on_termination": "true",
+        }
+
+    def _interfaces(self, address: str | None) -> list[dict[str, Any]] | None:
+        """One EFA interface per network card; several interfaces never get a public address by themselves.
+
+        The device indices (0 for the first card, 1 for the others) follow what is common in public modules; AWS's text has both forms.
+        p6-b300's first card carries no EFA.
+        """
+        props = self._props
+        if not self._efa:
+            return None
+        plain_first = props.instance_type.startswith("p6-b300.")
+        return [
+            {
+                "device_index": 0 if card == 0 else 1,
+                "network_card_index": card,
+                "interface_type": None if plain_first and card == 0 else "efa",
+                "associate_public_ip_address": "false" if props.efa == 1 and not plain_first else None,
+                "subnet_id": props.subnet_id,
+                "security_groups": props.security_group_ids,
+                "private_ip_address": address if card == 0 else None,
+                "delete_on_termination": "true",
+            }
+            for card in range(props.efa + plain_first)
+        ]
+
+
+def placement_group(scope: cdk.Stack, name: str, tags: Tags) -> cdk.Resource:
+    """A group whose nodes AWS puts close together."""
+    return cdk.Resource(
+        scope,
+        "nodes",
+        "aws_placement_group",
+        {"name": fit(name, 255), "strategy": "cluster", "tags": literal_tags(tags)},
+    )
+
+
+def _fit_for_metadata(tags: Tags) -> bool:
+    """Whether EC2 would take these tag keys into instance metadata: with a space or `/` in one, the launch fails."""
+    return not any(" " in key or "/" in key or key in {".", "..", "_index"} for key, _ in tags)

@@ -1,0 +1,69 @@
+"""Make the shipped schema files anew: `python -m modules.schemas.update FULL.json…`.
+
+A full file is one JSON object: provider, version, resources and data, each {TYPE: {attributes, blocks, computed}}.  Kept are the types named in
+`USED`; the bytes depend on the input only (sorted keys, no time in the gzip header), so a review shows a change where there is one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+USED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "aws": (
+        (
+            "aws_eip",
+            "aws_iam_instance_profile",
+            "aws_iam_role",
+            "aws_iam_role_policy",
+            "aws_instance",
+            "aws_internet_gateway",
+            "aws_launch_template",
+            "aws_nat_gateway",
+            "aws_placement_group",
+            "aws_route",
+            "aws_route_table",
+            "aws_route_table_association",
+            "aws_security_group",
+            "aws_subnet",
+            "aws_vpc",
+            "aws_vpc_endpoint",
+            "aws_vpc_security_group_egress_rule",
+            "aws_vpc_security_group_ingress_rule",
+        ),
+        ("aws_iam_policy_document", "aws_partition", "aws_ssm_parameter"),
+    ),
+}
+
+
+def reduce(document: dict[str, Any]) -> dict[str, Any]:
+    """The part of a full schema that `modules` uses.  Raises KeyError if the provider or one of the types is not there."""
+    resources, data = USED[document["provider"]]
+    return {
+        "provider": document["provider"],
+        "version": document["version"],
+        "resources": {kind: document["resources"][kind] for kind in resources},
+        "data": {kind: document["data"][kind] for kind in data},
+    }
+
+
+def pack(document: dict[str, Any]) -> bytes:
+    """Deterministic gzip of canonical JSON."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return gzip.compress(text.encode(), mtime=0)
+
+
+def main(arguments: list[str]) -> None:
+    """Write one `PROVIDER.json.gz` beside this file for each full schema file named."""
+    for name in arguments:
+        document = reduce(json.loads(Path(name).read_text(encoding="utf-8")))
+        path = Path(__file__).with_name(f"{document['provider']}.json.gz")
+        path.write_bytes(pack(document))
+        sys.stdout.write(f"{path.name}: {document['provider']} {document['version']}, {path.stat().st_size} bytes\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,111 @@
+"""The CDK app: stack inputs in, Terraform JSON out, the same bytes for the same inputs, whichever CDK is installed.
+
+Importing this module starts Node.  The CDK's own writer is not used: it leaves absolute paths and its version in the files.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, assert_never
+
+from modules import cdk
+from planner.model.diagnostic import Diagnostic
+from planner.model.digest import digest_bytes, pretty
+from planner.model.errors import InputError
+from planner.model.offer import Cloud
+from planner.model.stack import AccessInput, ComputeInput, NetworkInput, StackInput
+from stacks.access import AccessStack
+from stacks.compute import ComputeStack
+from stacks.network import NetworkStack
+
+
+class Written(NamedTuple):
+    """One stack on disk: `digest` is `sha256:…` of the file's bytes."""
+
+    name: str
+    path: Path
+    digest: str
+
+
+def synth(inputs: Sequence[StackInput], out_dir: Path) -> tuple[Written, ...]:
+    """Write `OUT/stacks/STACK/cdk.tf.json` for each input, and `OUT/manifest.json`, as the stock CLI expects them.
+
+    Stacks of an earlier synthesis that are not among the inputs are removed, but only such folders.  Raises InputError for a cloud
+    whose stacks are not there yet (SKY-APPLY-315), MissingPart without a CDK or Node.
+    """
+    documents = {given.name: document(given) for given in sorted(inputs, key=lambda given: given.name)}
+    stacks = out_dir / "stacks"
+    stacks.mkdir(parents=True, exist_ok=True)
+    for old in stacks.iterdir():
+        if old.name not in documents and (old / "cdk.tf.json").is_file():
+            shutil.rmtree(old)
+    written: list[Written] = []
+    for name, made in documents.items():
+        path = stacks / name / "cdk.tf.json"
+        path.parent.mkdir(exist_ok=True)
+        data = pretty(made)
+        path.write_bytes(data)
+        written.append(Written(name, path, digest_bytes(data)))
+    (out_dir / "manifest.json").write_bytes(pretty(_manifest(list(documents))))
+    return tuple(written)
+
+
+def document(given: StackInput) -> dict[str, Any]:
+    """The Terraform JSON of one stack, without the CDK's remarks."""
+    if given.cloud is not Cloud.AWS:
+        raise InputError(
+            [
+                Diagnostic(
+                    code="SKY-APPLY-315", summary=f"{given.name}: stacks for {given.cloud.value} cannot be written yet"
+                )
+            ]
+        )
+    made = _without_remarks(_stack(cdk.App(), given).document())
+    # what the stock CLI reads of a stack
+    made["//"] = {"metadata": {"backend": given.backend.kind, "stackName": given.name}, "outputs": {}}
+    return made
+
+
+def _stack(app: cdk.App, given: StackInput) -> cdk.Stack:
+    match given:
+        case NetworkInput():
+            return NetworkStack(app, given)
+        case AccessInput():
+            return AccessStack(app, given)
+        case ComputeInput():
+            return ComputeStack(app, given)
+    assert_never(given)
+
+
+def _without_remarks(value: Any) -> Any:
+    """The value without `//` keys, at any depth; whole numbers as integers."""
+    if isinstance(value, dict):
+        return {key: _without_remarks(inner) for key, inner in value.items() if key != "//"}
+    if isinstance(value, list):
+        return [_without_remarks(inner) for inner in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _manifest(names: list[str]) -> dict[str, Any]:
+    """`manifest.json` of the CDK, without its version."""
+    return {
+        "version": "0",
+        "stacks": {
+            name: {
+                "annotations": [],
+                "constructPath": name,
+                "dependencies": [],
+                "name": name,
+                "stackMetadataPath": f"stacks/{name}/metadata.json",
+                "synthesizedStackPath": f"stacks/{name}/cdk.tf.json",
+                "workingDirectory": f"stacks/{name}",
+            }
+            for name in names
+        },
+    }
