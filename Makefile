@@ -1,0 +1,55 @@
+# Two commands do everything: `make plan` sets up and runs the main job, `make test` sets up and runs all tests.
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+JOB    ?= examples/llama3-8b-sft.yaml
+# installs that cannot reach a registry should say so within a minute, not hang
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: plan test test-full check format lock bench clean
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
+
+$(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/python
+	$(PIP) --require-hashes -r requirements/run.txt
+	$(PIP) --no-deps --editable .
+	@touch $@
+
+$(VENV)/test.stamp: requirements/test.txt $(VENV)/run.stamp
+	$(PIP) --require-hashes -r requirements/test.txt
+	@touch $@
+
+## set up and rank every way of running the example job, from the packaged prices; JOB=… for one of your own
+plan: $(VENV)/run.stamp
+	$(BIN)/skyplan plan $(JOB)
+
+## everything CI runs: style, types, import direction, all tests
+test: check
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+## the long sweeps too
+test-full: check
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --full
+
+## style, types, import direction
+check: $(VENV)/test.stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+format: $(VENV)/test.stamp
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+## figures of the README; see benchmarks/
+bench: $(VENV)/test.stamp
+	$(BIN)/python benchmarks/figures.py
+
+## resolve the lock files anew (needs uv)
+lock:
+	requirements/compile.sh
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
