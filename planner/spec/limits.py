@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.diagnostic import Diagnostic, Location, ordered
 from planner.model.workload import Constraints
-from planner.spec.patterns import both, intersect
+from planner.spec.patterns import both, intersect, simplest
 from planner.spec.stores import split
 
 if TYPE_CHECKING:
@@ -79,14 +79,14 @@ def _lower(field: str, ours: float | None, cap: float | None, unit: str, found: 
 
 def _patterns(field: str, ours: tuple[str, ...], allowed: tuple[str, ...], found: _Found) -> tuple[str, ...]:
     if not ours or not allowed:
-        return ours or allowed
+        return simplest(ours or allowed)
     good = tuple(name for name in ours if any(both(name, other) for other in allowed))
     for name in ours:
         if name not in good:
             summary = f"`constraints.{field}`: `{name}` is not allowed by the project"
             hint = f"allowed are {', '.join(allowed)}"
             found.outside(summary, hint, f"constraints.{field}={name}", f"constraints.{field}")
-    return intersect(good, allowed) if good else allowed
+    return intersect(good, allowed) if good else simplest(allowed)
 
 
 def _allowed(at: ObjectPrefix, field: str, prefixes: tuple[str, ...], found: _Found) -> bool:

@@ -78,7 +78,9 @@ def documents(text: str, file: str) -> tuple[tuple[Node, ...], tuple[Diagnostic,
     except yaml.MarkedYAMLError as error:
         mark: Any = error.problem_mark or error.context_mark
         at = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file, 1, 1)
-        problems.append(_broken(at, _words_of(error)))
+        problems.append(
+            _broken(at, _words_of(error), "indent with spaces, never with tabs" if _tabbed(text, at) else "")
+        )
     except (yaml.YAMLError, UnicodeError, RecursionError) as error:
         problems.append(_broken(_bad_character(text, file), f"not YAML text ({type(error).__name__})"))
     tree = _Tree(file, problems)
@@ -105,8 +107,13 @@ def _bad_character(text: str, file: str) -> Location:
     return Location(file, 1, 1)
 
 
-def _broken(at: Location, summary: str) -> Diagnostic:
-    hint = "indent with spaces, never with tabs" if "\\t" in summary or "'\t'" in summary else ""
+def _tabbed(text: str, at: Location) -> bool:
+    """The line is indented with a tab."""
+    line = text.split("\n")[at.line - 1] if at.line <= text.count("\n") + 1 else ""
+    return "\t" in line[: len(line) - len(line.lstrip())]
+
+
+def _broken(at: Location, summary: str, hint: str = "") -> Diagnostic:
     return Diagnostic(code="SKY-SPEC-101", summary=summary, location=at, hint=hint)
 
 

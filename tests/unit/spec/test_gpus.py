@@ -61,7 +61,9 @@ def test_near_misses_are_named() -> None:
     assert "A100-80GB:8" in only.hint
 
 
-@pytest.mark.parametrize("written", ["H100:0", "H100:-8", "H100:8.0", "H100:eight", '"H100:"', '":8"', "H100:99999", '""'])
+@pytest.mark.parametrize(
+    "written", ["H100:0", "H100:-8", "H100:8.0", "H100:eight", '"H100:"', '":8"', "H100:99999", '""']
+)
 def test_a_count_is_a_whole_number_of_at_least_one(written: str) -> None:
     _, diagnostics = jobs_of(_accelerators(written))
     assert {d.code for d in diagnostics} <= {"SKY-SPEC-105", "SKY-SPEC-103"}
