@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any
+from typing import Any, cast
 
 from modules import node
 from modules.schema import Schema
@@ -89,7 +89,7 @@ class _Attributes:
         self._values = without_none(attributes)
         for argument, value in without_none(meta).items():
             # the CDK puts its own, empty, meta arguments over the attributes; overrides come after both
-            self.add_override(argument, value)
+            cast("Any", self).add_override(argument, value)
 
     @property
     def address(self) -> str:
@@ -120,7 +120,7 @@ class Resource(_Attributes, _cdk.TerraformResource):
     ) -> None:
         scope.schema.check_resource(type, attributes, f"{type}.{id}")
         super().__init__(
-            scope,
+            scope,  # pyright: ignore[reportCallIssue] -- the CDK stands further along in the bases
             f"{type}-{id}",  # siblings of different types may share a name in Terraform, not in the CDK
             terraform_resource_type=type,
             terraform_generator_metadata=_metadata(scope.schema.provider),
@@ -145,7 +145,7 @@ class DataSource(_Attributes, _cdk.TerraformDataSource):
     ) -> None:
         scope.schema.check_data(type, attributes, f"data.{type}.{id}")
         super().__init__(
-            scope,
+            scope,  # pyright: ignore[reportCallIssue] -- the CDK stands further along in the bases
             f"{type}-{id}",  # siblings of different types may share a name in Terraform, not in the CDK
             terraform_resource_type=type,
             terraform_generator_metadata=_metadata(scope.schema.provider),

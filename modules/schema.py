@@ -114,7 +114,7 @@ def _compare_block(rule: Body, value: Any, path: str, wrong: list[str], unknown:
     elif isinstance(value, list | tuple) and nesting == "list":
         inner = [(f"{path}[{number}].", item) for number, item in enumerate(cast("list[Any]", value))]
     else:
-        wrong.append(f"`{path}` must be a block ({nesting}), not {type(value).__name__}")
+        wrong.append(f"`{path}` must be a block ({nesting}), not {type(cast('object', value)).__name__}")
         return
     for place, item in inner:
         if isinstance(item, dict):

@@ -12,6 +12,10 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Sequence
 
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import InputError
+from planner.model.offer import InstanceType
+
 _PATH = "/aws/service/deeplearning/ami/{arch}/{name}/latest/ami-id"
 
 #: the open kernel module drives Turing and later; V100, K80 and older need the proprietary one
@@ -27,24 +31,24 @@ _FAMILIES: dict[str, str] = {
 _ARCHES = {"amd64": "x86_64", "x86_64": "x86_64", "arm64": "arm64"}
 
 
-class NoMachineImage(LookupError):
-    """No image with a driver is known for an instance type; the message says how to pin one."""
+def machine_image(kind: InstanceType, region: str, pins: Sequence[tuple[str, str]] = ()) -> str:
+    """An SSM parameter path (starts with `/`), or the image of the first pin whose `CLOUD/REGION/TYPE` pattern matches.
 
-
-def machine_image(
-    instance_type: str, *, arch: str = "amd64", region: str = "", pins: Sequence[tuple[str, str]] = ()
-) -> str:
-    """An SSM parameter path (starts with `/`), or the id of the first pin whose `CLOUD/REGION/TYPE` pattern matches.
-
-    Raises NoMachineImage.
+    Raises InputError where none is known.
     """
+    place = f"{kind.cloud.value}/{region}/{kind.name}"
     for pattern, image in pins:
-        if fnmatch.fnmatchcase(f"aws/{region}/{instance_type}", pattern):
+        if fnmatch.fnmatchcase(place, pattern):
             return image
-    family = instance_type.split(".", 1)[0]
-    if family not in _FAMILIES or arch not in _ARCHES:
-        raise NoMachineImage(
-            f"no packaged machine image for {instance_type} ({arch}): pin one in skyplan.yaml, "
-            f"`images: {{aws/{region or '*'}/{instance_type}: ami-…}}`"
+    family = kind.name.split(".", 1)[0]
+    if family not in _FAMILIES or kind.arch not in _ARCHES:
+        raise InputError(
+            [
+                Diagnostic(
+                    code="SKY-SPEC-105",
+                    summary=f"no machine image with a driver is known for {place} ({kind.arch})",
+                    hint=f"pin one in skyplan.yaml: `images: {{{place}: ami-…}}`",
+                )
+            ]
         )
-    return _PATH.format(arch=_ARCHES[arch], name=_FAMILIES[family])
+    return _PATH.format(arch=_ARCHES[kind.arch], name=_FAMILIES[family])

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: EC2's limit, in bytes, before base64
 LIMIT = 16 * 1024
 
+#: code points up to here have four hex digits
+_LAST_SHORT = 0xFFFF
 _SHORT = {"\n": "\\n", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 _PLAIN = frozenset(map(chr, range(0x20, 0x7F))) | _SHORT.keys()
 
@@ -148,7 +150,7 @@ def yaml_string(text: str) -> str:
         character
         if character in _PLAIN
         else f"\\u{ord(character):04x}"
-        if ord(character) < 0x10000
+        if ord(character) <= _LAST_SHORT
         else f"\\U{ord(character):08x}"
         for character in text
     )

@@ -30,7 +30,11 @@ def grants_for(workload: Workload, target: Target, cloud: Cloud) -> tuple[Grant,
         out.add(_grant(Identity.NODE_DATA, Permission.READ_OBJECTS, d.at, "training data", cloud))
     if workload.checkpoint:
         at = workload.checkpoint.at
-        out.add(_grant(Identity.NODE_CHECKPOINT, Permission.WRITE_CHECKPOINTS, at, "checkpoints, written and read back", cloud))
+        out.add(
+            _grant(
+                Identity.NODE_CHECKPOINT, Permission.WRITE_CHECKPOINTS, at, "checkpoints, written and read back", cloud
+            )
+        )
     if workload.output:
         at = workload.output.at
         out.add(_grant(Identity.NODE_CHECKPOINT, Permission.WRITE_CHECKPOINTS, at, "the result, written once", cloud))
