@@ -133,13 +133,13 @@ def findings(f: Facts, found: NDArray[np.int32]) -> tuple[Diagnostic, ...]:
     p = f.prices
     out: dict[tuple[int, str], Diagnostic] = {}
     for i in np.flatnonzero(found):
-        t, region = f.types[p.type_ix[i]], f.regions[p.region_ix[i]]
-        place = p.zones[p.zone_ix[i]] if not p.spread[i] and p.zone_ix[i] else region.name
+        t, region = f.types[int(p.type_ix[i])], f.regions[int(p.region_ix[i])]
+        place = p.zones[int(p.zone_ix[i])] if not p.spread[i] and p.zone_ix[i] else region.name
         price = "unknown" if p.micros[i] < 0 else f"${p.micros[i] / 1e6:.4f}/h"
         for mark in Mark:
             if mark is not Mark.NONE and int(found[i]) & mark:
                 code = MARK_CODES[mark]
-                words = f"{t.name} {place} {CAPACITY_ORDER[p.capacity[i]].value} {price}: {CODES[code].meaning}"
+                words = f"{t.name} {place} {CAPACITY_ORDER[int(p.capacity[i])].value} {price}: {CODES[code].meaning}"
                 at = Location("prices.csv", int(p.line[i]))
                 out.setdefault(
                     (int(p.line[i]), code),

@@ -149,9 +149,7 @@ def read_regions(table: Table) -> Places:
 
 def read_figures(table: Table) -> dict[str, Figure]:
     """Named constants."""
-    return {
-        row[0]: Figure(table.number(k, "value"), row[2], row[4], row[3]) for k, row in enumerate(table.rows)
-    }
+    return {row[0]: Figure(table.number(k, "value"), row[2], row[4], row[3]) for k, row in enumerate(table.rows)}
 
 
 def read_aliases(table: Table, gpus: dict[str, Gpu]) -> dict[str, tuple[str, ...]]:

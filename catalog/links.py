@@ -84,7 +84,9 @@ def throughput(
     )
     estimated = np.ones(gbps.shape, dtype=bool)
     position = {(r.cloud.value, r.name): i for i, r in enumerate(regions)}
-    origins, destinations, values = [], [], []
+    origins: list[int] = []
+    destinations: list[int] = []
+    values: list[float] = []
     for k, row in enumerate(table.rows):
         i, j = position.get((row[0], row[1])), position.get((row[2], row[3]))
         try:

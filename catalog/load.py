@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from catalog.table import Table
     from planner.model.diagnostic import Diagnostic
-    from planner.model.offer import InstanceType, Region
 
 _S = TypeVar("_S", bound=np.generic)
 
@@ -121,4 +120,3 @@ def _interruptions(table: Table, facts: check.Facts) -> NDArray[np.float64]:
             continue
         grid[kind, region] = table.number(k, "per_hour")
     return np.where(p.capacity == check.SPOT, grid[p.type_ix, p.region_ix], 0.0)
-

@@ -56,7 +56,7 @@ class Prices:
 def day_of(text: str) -> int:
     """Days since 1970-01-01 of `2026`, `2026-05` or `2026-05-20`; a month or year counts from its first day.  Raises ValueError."""
     parts = [int(p) for p in text.split("-")]
-    return (date(*(parts + [1, 1])[:3]) - _EPOCH).days
+    return (date(*[*parts, 1, 1][:3]) - _EPOCH).days
 
 
 def micros_of(text: str) -> int:
@@ -79,9 +79,17 @@ def read_prices(table: Table, types: Sequence[InstanceType], regions: Sequence[R
     out: list[tuple[int, int, str, int, int, int, int, int, int, bool, bool, bool]] = []
     for k, row in enumerate(table.rows):
         cloud, region_name, zone, name, capacity_name, usd, as_of, source, other, _, trust = row
-        kind, place, capacity = type_at.get((cloud, name)), region_at.get((cloud, region_name)), _CAPACITY.get(capacity_name)
+        kind, place, capacity = (
+            type_at.get((cloud, name)),
+            region_at.get((cloud, region_name)),
+            _CAPACITY.get(capacity_name),
+        )
         if kind is None or place is None or capacity is None:
-            table.wrong(k + 2, f"{cloud} {region_name} {name} {capacity_name}: type, region or capacity is not known", "SKY-CAT-110")
+            table.wrong(
+                k + 2,
+                f"{cloud} {region_name} {name} {capacity_name}: type, region or capacity is not known",
+                "SKY-CAT-110",
+            )
             continue
         if as_of not in days:
             try:
@@ -96,10 +104,27 @@ def read_prices(table: Table, types: Sequence[InstanceType], regions: Sequence[R
         for one in (regions[place].zones or ("",)) if spread else (zone,):
             key = (kind, place, one, capacity)
             if key in seen:
-                table.wrong(k + 2, f"{name} {region_name} {one} {capacity_name} stands at line {seen[key]} too", "SKY-CAT-107")
+                table.wrong(
+                    k + 2, f"{name} {region_name} {one} {capacity_name} stands at line {seen[key]} too", "SKY-CAT-107"
+                )
                 continue
             seen[key] = k + 2
-            out.append((place, kind, one, capacity, micros, second, days[as_of], from_source, k + 2, micros < 0, spread, bool(trust)))
+            out.append(
+                (
+                    place,
+                    kind,
+                    one,
+                    capacity,
+                    micros,
+                    second,
+                    days[as_of],
+                    from_source,
+                    k + 2,
+                    micros < 0,
+                    spread,
+                    bool(trust),
+                )
+            )
     zones = {z: i for i, z in enumerate(("", *sorted({o[2] for o in out} - {""})))}
     out.sort(key=lambda o: (o[0], zones[o[2]], o[1], o[3]))
     columns = list(zip(*out, strict=True)) if out else [()] * 12

@@ -23,7 +23,7 @@ class Table:
         try:
             with path.open(newline="", encoding="utf-8") as file:
                 reader = csv.reader(file, strict=True)
-                head = next(reader, [])
+                head: list[str] = next(reader, [])
                 if tuple(head) != self.columns:
                     self.wrong(1, f"columns are {','.join(head) or '(none)'}, expected {','.join(self.columns)}")
                     return
@@ -68,5 +68,5 @@ class Table:
         return text
 
     def yes(self, row: int, column: str) -> bool:
-        """yes or no."""
+        """Yes or no."""
         return self.choice(row, column, ("no", "yes")) == "yes"

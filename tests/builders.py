@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.market import Figure, Links, Market, Mark, Tariff, Tier
+from planner.model.market import Figure, Links, Mark, Market, Tariff, Tier
 from planner.model.offer import CAPACITY_ORDER, CapacityType, Cloud, Fabric, InstanceType, Link, Region
 from planner.model.project import Project, Target
 from planner.model.workload import (
@@ -39,7 +39,15 @@ FIGURES = {
 }
 SPEEDS = {"A100": 0.9, "A100-80GB": 1.0, "H100": 2.5, "L4": 0.3, "V100": 0.4, "MI300X": 2.0, "A100-80GB-PCIe": 0.85}
 CLASSES = {"A100-80GB": "A100", "A100-80GB-PCIe": "A100"}
-MEMORY = {"A100": 40.0, "A100-80GB": 80.0, "A100-80GB-PCIe": 80.0, "H100": 80.0, "L4": 24.0, "V100": 16.0, "MI300X": 192.0}
+MEMORY = {
+    "A100": 40.0,
+    "A100-80GB": 80.0,
+    "A100-80GB-PCIe": 80.0,
+    "H100": 80.0,
+    "L4": 24.0,
+    "V100": 16.0,
+    "MI300X": 192.0,
+}
 FREE = Tariff(steps=(Tier(0, 0.0),), source="test", as_of="2026-01-01")
 REGIONAL = Tariff(steps=(Tier(0, 0.02),), source="test", as_of="2026-01-01")
 INTERNET = Tariff(
@@ -70,7 +78,7 @@ def instance_type(name: str = "p4de.24xlarge", **changes: Any) -> InstanceType:
         "efa_interfaces": 4,
         "placement": True,
         "topology": "t-" + name,
-        "hardware": name.split(".")[0],
+        "hardware": name.split(".", maxsplit=1)[0],
         "arch": "amd64",
         "od_sold": True,
         "as_of": "2026-01-01",
@@ -80,23 +88,36 @@ def instance_type(name: str = "p4de.24xlarge", **changes: Any) -> InstanceType:
 
 
 def region(name: str = "us-east-1", cloud: Cloud = Cloud.AWS, **changes: Any) -> Region:
-    values: dict[str, Any] = {"cloud": cloud, "name": name, "area": "na", "net_index": 1, "opt_in": False, "zones": (f"{name}-a", f"{name}-b")}
+    values: dict[str, Any] = {
+        "cloud": cloud,
+        "name": name,
+        "area": "na",
+        "net_index": 1,
+        "opt_in": False,
+        "zones": (f"{name}-a", f"{name}-b"),
+    }
     return Region(**(values | changes))
 
 
 Row = tuple[InstanceType, Region, str, CapacityType, float | None]
 
 
-def market(rows: list[Row], *, rate: float = 0.0, marks: dict[int, Mark] | None = None, gbps: float = 10.0, **changes: Any) -> Market:
+def market(
+    rows: list[Row], *, rate: float = 0.0, marks: dict[int, Mark] | None = None, gbps: float = 10.0, **changes: Any
+) -> Market:
     """A market of those rows, sorted as a real one is.  `rate`: spot interruptions per node-hour; prices in USD, None unknown."""
     regions = tuple(sorted({r[1] for r in rows}, key=lambda r: (r.cloud.value, r.name)))
     types = tuple(sorted({r[0] for r in rows}, key=lambda t: (t.cloud.value, t.name)))
     zones = ("", *sorted({r[2] for r in rows} - {""}))
     numbered = list(enumerate(rows))
-    numbered.sort(key=lambda p: (p[1][0].cloud.value, p[1][1].name, p[1][2], p[1][0].name, CAPACITY_ORDER.index(p[1][3])))
+    numbered.sort(
+        key=lambda p: (p[1][0].cloud.value, p[1][1].name, p[1][2], p[1][0].name, CAPACITY_ORDER.index(p[1][3]))
+    )
     rows = [r for _, r in numbered]
     n = len(regions)
-    tariff = np.array([[0 if a == b else 1 if a.cloud == b.cloud else 2 for b in regions] for a in regions], dtype=np.int16)
+    tariff = np.array(
+        [[0 if a == b else 1 if a.cloud == b.cloud else 2 for b in regions] for a in regions], dtype=np.int16
+    )
     links = Links(
         tariffs=(FREE, REGIONAL, INTERNET),
         tariff_ix=tariff.reshape(n, n),

@@ -155,7 +155,9 @@ def _access(
     )
 
 
-def _compute(workload: Workload, placement: Placement, project: Project, market: Market, generation: int) -> ComputeInput:
+def _compute(
+    workload: Workload, placement: Placement, project: Project, market: Market, generation: int
+) -> ComputeInput:
     base = _base("compute", compute_name(workload.name, generation), workload, placement, project)
     base["tags"] = (*base["tags"][:3], ("skyplan:generation", str(generation)), *base["tags"][3:])
     return ComputeInput(
@@ -184,7 +186,9 @@ def stack_inputs(
     generation: int | None,
 ) -> StackSet:
     """The three inputs of one ranked placement.  `generation` None leaves it open (0), as in a plan's digests."""
-    siblings = [p for p in ranked if (p.cloud, p.target, p.region) == (placement.cloud, placement.target, placement.region)]
+    siblings = [
+        p for p in ranked if (p.cloud, p.target, p.region) == (placement.cloud, placement.target, placement.region)
+    ]
     return StackSet(
         network=_network(placement, project, market),
         access=_access(workload, placement, siblings, project, market),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,9 +115,7 @@ def load(job_files: Sequence[Path], *, project_file: Path | None = None, catalog
     errors = [d for d in found if d.severity is Severity.ERROR]
     if errors:
         raise InputError(ordered(found))
-    return Inputs(
-        jobs=tuple(jobs), project=project, project_file=project_shown, market=market, warnings=ordered(found)
-    )
+    return Inputs(jobs=tuple(jobs), project=project, project_file=project_shown, market=market, warnings=ordered(found))
 
 
 def _twice(jobs: Sequence[Job]) -> list[Diagnostic]:
@@ -126,7 +124,11 @@ def _twice(jobs: Sequence[Job]) -> list[Diagnostic]:
     for job in jobs:
         other = first.setdefault(job.workload.name, job.file)
         if other != job.file or sum(j.workload.name == job.workload.name for j in jobs if j.file == job.file) > 1:
-            summary = f"job `{job.workload.name}` stands in {other} too" if other != job.file else f"job `{job.workload.name}` stands twice"
+            summary = (
+                f"job `{job.workload.name}` stands in {other} too"
+                if other != job.file
+                else f"job `{job.workload.name}` stands twice"
+            )
             out.append(Diagnostic(code="SKY-SPEC-112", summary=summary, location=Location(job.file)))
     return out
 
@@ -165,7 +167,7 @@ class Known:
     """What the record adds: holdings of runs, failures, and the placement id that runs, by job."""
 
     holdings: tuple[Holding, ...] = ()
-    memory: AvailabilityMemory = AvailabilityMemory()
+    memory: AvailabilityMemory = field(default_factory=AvailabilityMemory)
     running: tuple[tuple[str, str], ...] = ()
 
 

@@ -84,9 +84,7 @@ def _as_job(request: Request, project: Project, words: Words) -> Workload:
             },
             "work": {"hours": request.hours, "on": request.accelerators[0]},
             "run": "true",
-            "constraints": {
-                k: list(v) for k, v in (("clouds", request.clouds), ("regions", request.regions)) if v
-            },
+            "constraints": {k: list(v) for k, v in (("clouds", request.clouds), ("regions", request.regions)) if v},
         }
     )
     jobs, diagnostics = parse_jobs(text, "(command line)", words, project)

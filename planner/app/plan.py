@@ -1,4 +1,6 @@
-"""Planning: from files to PlacementPlans.  The pipeline, each step with its one rule:
+"""Planning: from files to PlacementPlans.
+
+The pipeline, each step with its one rule:
 
   inputs      read every file, gather every error; nothing is judged
   fleet.plan  pure: feasible, cost, rank, spread (planner.placement.fleet)

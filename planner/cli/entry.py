@@ -35,11 +35,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
 class LazyGroup(click.Group):
     """Imports a command's module only when it is called."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """In the order of the table above."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """Import and return it."""
         if cmd_name not in COMMANDS:
             return None
@@ -62,7 +62,7 @@ class LazyGroup(click.Group):
             hint = f" (did you mean {' or '.join(f'`{n}`' for n in near)}?)" if near else ""
             raise click.UsageError(f"no such command `{args[0] if args else ''}`{hint}", ctx) from error
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """From the table, importing nothing."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
@@ -97,7 +97,7 @@ def run() -> None:
     sys.exit(call(sys.argv[1:]))
 
 
-def call(args: list[str]) -> int:
+def call(args: list[str]) -> int:  # noqa: PLR0911 - one exit code per way out
     """Run with `args`; the exit code."""
     try:
         result = main.main(args=args, prog_name="skyplan", standalone_mode=False)

@@ -20,7 +20,7 @@ from planner.cli import options
 @options.as_of
 @options.as_json
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many offers to tell about.")
-def command(  # noqa: PLR0917 - click hands them over by name
+def command(
     subject: str,
     pattern: str | None,
     project_file: Path | None,
@@ -36,8 +36,8 @@ def command(  # noqa: PLR0917 - click hands them over by name
     SUBJECT is a code (`skyplan explain SKY-REJ-205`) or a job file.  With a job file, PATTERN picks offers: an offer id, an instance type, a region or a
     cloud, globs allowed (`p5*`, `aws:*us-east-1*`); without one, the choice and its runners-up are explained.
     """
-    from planner.cli import view  # noqa: PLC0415 - start-up
-    from planner.model.codes import CODES  # noqa: PLC0415 - start-up
+    from planner.cli import view
+    from planner.model.codes import CODES
 
     if subject.upper() in CODES:
         code = CODES[subject.upper()]
@@ -47,14 +47,16 @@ def command(  # noqa: PLR0917 - click hands them over by name
             click.echo(f"{code.id}: {code.meaning}\nhint: {code.hint}")
         return 0
     if subject.upper().startswith("SKY-"):
-        from difflib import get_close_matches  # noqa: PLC0415 - only on an error
+        from difflib import get_close_matches
 
-        raise click.UsageError(f"no code `{subject}`; near: {', '.join(get_close_matches(subject.upper(), CODES, 3)) or 'none'}")
-    from datetime import UTC, datetime  # noqa: PLC0415 - start-up
+        raise click.UsageError(
+            f"no code `{subject}`; near: {', '.join(get_close_matches(subject.upper(), CODES, 3)) or 'none'}"
+        )
+    from datetime import UTC, datetime
 
-    from planner.app import explain as explaining  # noqa: PLC0415 - start-up
-    from planner.app import plan as planning  # noqa: PLC0415 - start-up
-    from planner.render import explain_text  # noqa: PLC0415 - start-up
+    from planner.app import explain as explaining
+    from planner.app import plan as planning
+    from planner.render import explain_text
 
     request = planning.Request(
         job_files=(Path(subject),),

@@ -17,12 +17,18 @@ from planner.cli import options
 @click.option("--capacity", type=click.Choice(["spot", "on_demand"]), multiple=True, help="[default: both]")
 @click.option("--cloud", type=click.Choice(["aws", "gcp", "azure", "nebius"]), multiple=True)
 @click.option("--region", multiple=True, help="Globs allowed.")
-@click.option("--hours", type=click.FloatRange(min=0, min_open=True), default=24.0, show_default=True, help="Work on the first accelerator named.")
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0, min_open=True),
+    default=24.0,
+    show_default=True,
+    help="Work on the first accelerator named.",
+)
 @click.option("--top", type=click.IntRange(1), default=30, show_default=True)
 @options.project
 @options.catalog
 @options.as_json
-def command(  # noqa: PLR0917 - click hands them over by name
+def command(
     accelerators: tuple[str, ...],
     job_file: Path | None,
     nodes: int,
@@ -36,11 +42,11 @@ def command(  # noqa: PLR0917 - click hands them over by name
     as_json: bool,
 ) -> int:
     """List what is for sale for GPU:COUNT (any of them), with price, cost of the work, link, fabric and caveats."""
-    from datetime import UTC, datetime  # noqa: PLC0415 - start-up
+    from datetime import UTC, datetime
 
-    from planner.app import offers as listing  # noqa: PLC0415 - start-up
-    from planner.cli import view  # noqa: PLC0415 - start-up
-    from planner.render import offers_text  # noqa: PLC0415 - start-up
+    from planner.app import offers as listing
+    from planner.cli import view
+    from planner.render import offers_text
 
     if bool(accelerators) == bool(job_file):
         raise click.UsageError("name accelerators (`H100:8`) or a job file (--job), one of the two")

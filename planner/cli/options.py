@@ -47,6 +47,8 @@ def moment(text: str | None) -> str | None:
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
-        raise click.BadParameter(f"`{text}` is no ISO date or time, such as 2026-07-30 or 2026-07-30T12:00:00Z") from error
+        raise click.BadParameter(
+            f"`{text}` is no ISO date or time, such as 2026-07-30 or 2026-07-30T12:00:00Z"
+        ) from error
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -20,7 +20,9 @@ _FORMAT = "1.0"
 @options.offline
 @options.as_of
 @options.as_json
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Write NAME.plan.json for each job there.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Write NAME.plan.json for each job there."
+)
 @click.option(
     "--stacks",
     "stacks_folder",
@@ -31,7 +33,7 @@ _FORMAT = "1.0"
 @click.option("--explain", is_flag=True, help="Show every term, and examples of each reason for rejection.")
 @click.option("--runners-up", type=click.IntRange(0, 1000), default=5, show_default=True, help="How many to print.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when applying would change something.")
-def command(  # noqa: PLR0917 - click hands them over by name
+def command(
     job_files: tuple[Path, ...],
     project_file: Path | None,
     catalog: Path | None,
@@ -47,13 +49,13 @@ def command(  # noqa: PLR0917 - click hands them over by name
     detailed_exitcode: bool,
 ) -> int:
     """Rank every way of running the JOBs and show the best, with what it costs, why, and what came next."""
-    from datetime import UTC, datetime  # noqa: PLC0415 - start-up
+    from datetime import UTC, datetime
 
-    from planner.app import plan as planning  # noqa: PLC0415 - start-up
-    from planner.app.files import write_plans  # noqa: PLC0415 - start-up
-    from planner.cli import view  # noqa: PLC0415 - start-up
-    from planner.model.plan import to_document  # noqa: PLC0415 - start-up
-    from planner.render.plan_text import plan_lines  # noqa: PLC0415 - start-up
+    from planner.app import plan as planning
+    from planner.app.files import write_plans
+    from planner.cli import view
+    from planner.model.plan import to_document
+    from planner.render.plan_text import plan_lines
 
     request = planning.Request(
         job_files=job_files,
@@ -68,7 +70,7 @@ def command(  # noqa: PLR0917 - click hands them over by name
     view.warn(result.warnings, sys.stderr)
     view.warn_old_prices(result.inputs.market.as_of, datetime.now(UTC))
     if stacks_folder is not None:
-        from planner.app.synth import write_stacks  # noqa: PLC0415 - node starts here
+        from planner.app.synth import write_stacks
 
         for name, path in write_stacks(result, stacks_folder):
             click.echo(f"wrote {path} ({name})", err=True)
@@ -85,6 +87,9 @@ def command(  # noqa: PLR0917 - click hands them over by name
                 stream=sys.stdout,
             )
     if not all(p.plan.ranked for p in result.planned):
-        click.echo("error: no feasible placement for " + ", ".join(p.plan.name for p in result.planned if not p.plan.ranked), err=True)
+        click.echo(
+            "error: no feasible placement for " + ", ".join(p.plan.name for p in result.planned if not p.plan.ranked),
+            err=True,
+        )
         return 1
     return 2 if detailed_exitcode and any(p.changed for p in result.planned) else 0

@@ -38,16 +38,18 @@ def command(
     generation: int,
 ) -> None:
     """Write the stacks of the PLANs (default: every plan in --plans) as Terraform JSON."""
-    from planner.app import inputs, synth  # noqa: PLC0415 - start-up
-    from planner.app.inputs import PLAN_SUFFIX  # noqa: PLC0415 - start-up
-    from planner.model.words import words_of  # noqa: PLC0415 - start-up
-    from planner.spec.normal import workload_from_document  # noqa: PLC0415 - start-up
+    from planner.app import inputs, synth
+    from planner.app.inputs import PLAN_SUFFIX
+    from planner.model.words import words_of
+    from planner.spec.normal import workload_from_document
 
     market = inputs.load_market(catalog)
     project = inputs.checked_project(project_file, words_of(market))
     files = plan_files or tuple(sorted(plans_folder.glob(f"*{PLAN_SUFFIX}")))
     if not files:
-        raise click.UsageError(f"no plan file given and none in {plans_folder}/; run `skyplan plan JOB --out {plans_folder}`")
+        raise click.UsageError(
+            f"no plan file given and none in {plans_folder}/; run `skyplan plan JOB --out {plans_folder}`"
+        )
     found = [
         stack
         for plan in map(inputs.read_plan, files)

@@ -49,10 +49,13 @@ OLD_AFTER_DAYS = 30
 
 def warn_old_prices(as_of: str, now: datetime) -> None:
     """One line on stderr where the newest price is older than a month by the wall clock; inside a plan, ages count at its `as_of`."""
-    from datetime import UTC, datetime as when  # noqa: PLC0415 - start-up
+    from datetime import UTC  # noqa: PLC0415 - start-up
+    from datetime import datetime as when  # noqa: PLC0415 - start-up
 
     newest = when.fromisoformat(as_of)
     newest = newest if newest.tzinfo else newest.replace(tzinfo=UTC)
     days = (now - newest).days
     if days > OLD_AFTER_DAYS:
-        click.echo(f"warning: the newest price is {days} days old ({as_of[:10]}); check before buying [SKY-CAT-109]", err=True)
+        click.echo(
+            f"warning: the newest price is {days} days old ({as_of[:10]}); check before buying [SKY-CAT-109]", err=True
+        )

@@ -13,7 +13,7 @@ The model (docs/decisions/0005 has the reasons and sources):
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from planner.model.offer import Fabric, Link
 from planner.placement.egress import GB
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from planner.model.market import Market
@@ -130,7 +132,7 @@ def disk_gb(workload: Workload, market: Market) -> int:
 def cells_of(offers: Offers, workload: Workload) -> Cells:
     """Everything that depends on instance type and region only."""
     m, nodes = offers.market, workload.resources.nodes
-    kind, region = offers.pair_type, offers.pair_region
+    kind = offers.pair_type
     cloud = [t.cloud.value for t in m.types]
     per_type = _TypeColumns(m, workload)
     speed_hours = per_type.speed_hours[kind]
@@ -194,7 +196,7 @@ def cells_of(offers: Offers, workload: Workload) -> Cells:
     )
 
 
-def _by_cloud(m: Market, cloud: list[str], kind: NDArray[np.int32]):  # noqa: ANN202 - a closure over columns
+def _by_cloud(m: Market, cloud: list[str], kind: NDArray[np.int32]) -> Callable[[str], Floats]:
     def column(name: str) -> Floats:
         values = {c: figure(m, f"{name}.{c}") for c in set(cloud)}
         return np.array([values[c] for c in cloud])[kind]
@@ -274,7 +276,7 @@ def lost_hours(workload: Workload, rate: Floats, hours: Floats, restart: Floats)
     return hours * (series - 1.0) + series * x * restart
 
 
-def ticks(usd: Floats) -> Ticks:
+def ticks(usd: NDArray[np.floating[Any]]) -> Ticks:
     """USD to ten-thousandths, half-even."""
     return np.rint(usd * TICKS_PER_USD).astype(np.int64)
 

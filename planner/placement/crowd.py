@@ -97,7 +97,7 @@ def pool_caps(offers: Offers, configured: int | None, default: int, nodes: int) 
     caps = np.full(len(offers.pool_first), cap, dtype=np.int64)
     for pool in np.unique(offers.pool[offers.reservation >= 0]):
         i = np.flatnonzero((offers.pool == pool) & (offers.reservation >= 0))
-        caps[pool] = sum(offers.reservations[offers.reservation[k]].nodes for k in i)
+        caps[pool] = sum(r.nodes for k in i if (r := offers.reserved(int(k))))
     return caps
 
 
@@ -123,7 +123,7 @@ def quota_bits(offers: Offers, ledger: Ledger, nodes: int) -> NDArray[np.int32]:
             # a regional quota is one per region: what other regions hold does not count
             for region in np.unique(offers.region_ix[hit]):
                 here = hit & (offers.region_ix == region)
-                free = free_quota(quota, ledger, target, offers.market.regions[region].name)
+                free = free_quota(quota, ledger, target, offers.market.regions[int(region)].name)
                 over = np.zeros(len(types), dtype=bool)
                 for limit, each in ((free[0], np.ones(len(types))), (free[1], gpus), (free[2], vcpus)):
                     if limit is not None:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 from planner.model.codes import CODES as CODE_TABLE
 from planner.model.market import MARK_CODES, Mark
-from planner.model.offer import CAPACITY_ORDER, CapacityType, Fabric, InstanceType, Link
+from planner.model.offer import CapacityType, Fabric, InstanceType, Link
 from planner.model.plan import Caveat, Placement, ScoreTerm
 from planner.placement.cost import TERMS, TICKS_PER_USD, node_speed, topology_loss
 from planner.placement.egress import GB
 
 if TYPE_CHECKING:
-    from planner.model.workload import Workload
+    from collections.abc import Iterator
+
+    from planner.model.workload import ObjectPrefix, Workload
     from planner.placement.offers import Offers
     from planner.placement.rank import Ranking
 
@@ -38,8 +40,8 @@ def placement(offers: Offers, workload: Workload, ranking: Ranking, position: in
     """The ranked set's entry at `position`, without the ids that `app` adds (placement_id, grants_digest, addresses)."""
     i, at = int(ranking.best[position]), int(ranking.at[position])
     m, scores, cells = offers.market, ranking.judged.scores, ranking.judged.cells
-    t, region = m.types[offers.type_ix[i]], m.regions[offers.region_ix[i]]
-    capacity = CAPACITY_ORDER[offers.capacity[i]]
+    t, region, reserved = offers.kind(i), offers.region(i), offers.reserved(i)
+    capacity = offers.sold_as(i)
     row = int(offers.row[i])
     known = {
         "data_egress": cells.data_known,
@@ -52,15 +54,14 @@ def placement(offers: Offers, workload: Workload, ranking: Ranking, position: in
         for n in TERMS
     )
     node_micros = int(offers.price_micros[i])
-    reserved = int(offers.reservation[i])
     return Placement(
         rank=position,
         offer_id=offers.offer_id(i),
         pool=offers.pool_id(int(offers.pool[i])),
-        target=offers.targets[offers.target_ix[i]].name,
+        target=offers.target(i).name,
         cloud=t.cloud.value,
         region=region.name,
-        zone=m.zones[offers.zone_ix[i]],
+        zone=offers.zone(i),
         instance_type=t.name,
         capacity=capacity.value,
         nodes=workload.resources.nodes,
@@ -81,8 +82,8 @@ def placement(offers: Offers, workload: Workload, ranking: Ranking, position: in
         placement_id="",
         grants_digest="",
         price_as_of="skyplan.yaml" if offers.overridden[i] else day(int(m.price_day[row])),
-        price_source="skyplan.yaml" if offers.overridden[i] else m.sources[m.source_ix[row]],
-        reservation=offers.reservations[reserved].id if reserved >= 0 else "",
+        price_source="skyplan.yaml" if offers.overridden[i] else m.sources[int(m.source_ix[row])],
+        reservation=reserved.id if reserved else "",
     )
 
 
@@ -131,7 +132,7 @@ def caveats(offers: Offers, workload: Workload, i: int) -> tuple[Caveat, ...]:
         if where is None:
             found.append(Caveat(code="SKY-SPEC-103", text=f"{what}: region unknown, so its egress is not in the total"))
             continue
-        tariff = m.links.tariffs[m.links.tariff_ix[where, region]]
+        tariff = m.links.tariffs[int(m.links.tariff_ix[where, region])]
         if tariff.unverified and where != region:
             found.append(Caveat(code="SKY-CAT-114", text=f"{what}: the traffic tariff is unverified ({tariff.source})"))
         if m.links.gbps_estimated[where, region] and where != region:
@@ -141,7 +142,7 @@ def caveats(offers: Offers, workload: Workload, i: int) -> tuple[Caveat, ...]:
     return tuple(sorted(set(found)))
 
 
-def _stores(workload: Workload):  # noqa: ANN202 - (words, ObjectPrefix) pairs
+def _stores(workload: Workload) -> Iterator[tuple[str, ObjectPrefix]]:
     for d in workload.data:
         yield f"data {d.at.uri}", d.at
     if workload.checkpoint:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.model.market import MARK_CODES, UNKNOWN_PRICE, Mark
-from planner.model.offer import CAPACITY_ORDER
 from planner.model.plan import RejectedCount
 from planner.placement.cost import TICKS_PER_USD
 from planner.placement.feasible import CODES, Reject
@@ -94,10 +93,10 @@ def verdict(context: Context, i: int) -> Verdict:
     )
 
 
-def _words(c: Context, i: int, reason: Reject) -> str:
+def _words(c: Context, i: int, reason: Reject) -> str:  # noqa: C901, PLR0911, PLR0912 - one sentence per reason
     """One reason with its numbers."""
-    o, w, m = c.offers, c.workload, c.offers.market
-    t, r = m.types[o.type_ix[i]], w.resources
+    o, w = c.offers, c.workload
+    t, r = o.kind(i), w.resources
     asked = " or ".join(str(a) for a in r.accelerators)
     match reason:
         case Reject.GPU:
@@ -133,7 +132,8 @@ def _words(c: Context, i: int, reason: Reject) -> str:
         case Reject.DEADLINE:
             at = int(np.flatnonzero(c.ranking.judged.scores.index == i)[0])
             return f"expected finish {c.ranking.judged.scores.finish_hours[at]:.2f} h, deadline {w.constraints.deadline_hours:g} h"
-    raise AssertionError(reason)
+        case _:  # a Flag has combinations too; only single bits are asked for
+            raise AssertionError(reason)
 
 
 def _least(ram: float | None, vcpus: int | None) -> str:
@@ -143,14 +143,14 @@ def _least(ram: float | None, vcpus: int | None) -> str:
 
 def _not_offered(c: Context, i: int) -> str:
     o = c.offers
-    capacity = CAPACITY_ORDER[o.capacity[i]]
+    capacity, reserved = o.sold_as(i), o.reserved(i)
     marks = Mark(int(o.marks[i]))
     if marks & Mark.OPT_IN_ZONE:
         return "the zone needs opting in; list it under `opt_in_zones` of the target"
     if marks & Mark.NOT_SOLD:
         return "listed, but not sold on demand"
-    if o.reservation[i] >= 0 and capacity.value == "reserved":
-        return f"the reservation has {o.reservations[o.reservation[i]].nodes} node(s)"
+    if reserved:
+        return f"the reservation has {reserved.nodes} node(s)"
     return f"{capacity.value} capacity was not asked for"
 
 

@@ -146,15 +146,13 @@ def place_bits(offers: Offers, workload: Workload) -> NDArray[np.int32]:
 def _network_bits(offers: Offers) -> NDArray[np.int32]:
     """A target that brings its own networks offers only their regions and zones."""
     bits = np.zeros(len(offers), dtype=np.int32)
-    m = offers.market
     for k, target in enumerate(offers.targets):
         if not target.networks:
             continue
         allowed = {(n.region, zone) for n in target.networks for zone, _ in n.subnets}
         here = np.flatnonzero(offers.target_ix == k)
         for i in here:
-            place = (m.regions[offers.region_ix[i]].name, m.zones[offers.zone_ix[i]])
-            if place not in allowed:
+            if (offers.region(int(i)).name, offers.zone(int(i))) not in allowed:
                 bits[i] = Reject.NETWORK
     return bits
 
@@ -163,6 +161,7 @@ def _reservation_bits(offers: Offers, workload: Workload) -> NDArray[np.int32]:
     """A reservation with fewer nodes than the job needs cannot hold it."""
     bits = np.zeros(len(offers), dtype=np.int32)
     for i in np.flatnonzero(offers.reservation >= 0):
-        if offers.reservations[offers.reservation[i]].nodes < workload.resources.nodes:
+        reserved = offers.reserved(int(i))
+        if reserved and reserved.nodes < workload.resources.nodes:
             bits[i] = Reject.NOT_OFFERED
     return bits

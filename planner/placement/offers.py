@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from planner.model.market import BLOCKING, UNKNOWN_PRICE, Mark, Market
-from planner.model.offer import CAPACITY_ORDER, CapacityType, offer_id, pool_id
+from planner.model.offer import CAPACITY_ORDER, CapacityType, InstanceType, Region, offer_id, pool_id
 from planner.model.project import PriceOverride, Project, Reservation, Target
 from planner.placement.egress import TariffTable
 
@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    Columns = dict[str, NDArray[Any]]
+
+_S = TypeVar("_S", bound=np.generic)
+
 RESERVED = CAPACITY_ORDER.index(CapacityType.RESERVED)
-_PRICE_MARKS = Mark.BAD_VALUE | Mark.IMPLAUSIBLE | Mark.SPOT_NOT_CHEAPER | Mark.FLAT | Mark.STALE | Mark.NOT_SOLD
-_PRICE_MARKS |= Mark.SOURCES_DISAGREE | Mark.UNVERIFIED
+_PRICE_MARKS = ~(Mark.NONE | Mark.OPT_IN_ZONE | Mark.ZONE_UNCONFIRMED)
+"""What a price from skyplan.yaml settles: everything but doubts about the place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,29 +66,54 @@ class Offers:
         """The traffic tariffs of the market."""
         return TariffTable(self.market.links.tariffs)
 
+    def kind(self, i: int) -> InstanceType:
+        """The instance type of offer `i`."""
+        return self.market.types[int(self.type_ix[i])]
+
+    def region(self, i: int) -> Region:
+        """The region of offer `i`."""
+        return self.market.regions[int(self.region_ix[i])]
+
+    def zone(self, i: int) -> str:
+        """The zone of offer `i`, "" where prices and pools are regional."""
+        return self.market.zones[int(self.zone_ix[i])]
+
+    def sold_as(self, i: int) -> CapacityType:
+        """The capacity type of offer `i`."""
+        return CAPACITY_ORDER[int(self.capacity[i])]
+
+    def target(self, i: int) -> Target:
+        """The target of offer `i`."""
+        return self.targets[int(self.target_ix[i])]
+
+    def reserved(self, i: int) -> Reservation | None:
+        """The reservation that offer `i` stands for, if any."""
+        position = int(self.reservation[i])
+        return self.reservations[position] if position >= 0 else None
+
     def offer_id(self, i: int) -> str:
         """The readable id of offer `i`."""
-        m, t = self.market, self.targets[self.target_ix[i]]
+        t = self.target(i)
         return offer_id(
             cloud=t.cloud.value,
             target=t.name,
-            region=m.regions[self.region_ix[i]].name,
-            zone=m.zones[self.zone_ix[i]],
-            instance_type=m.types[self.type_ix[i]].name,
-            capacity=CAPACITY_ORDER[self.capacity[i]].value,
+            region=self.region(i).name,
+            zone=self.zone(i),
+            instance_type=self.kind(i).name,
+            capacity=self.sold_as(i).value,
         )
 
     def pool_id(self, pool: int) -> str:
         """The readable id of a pool."""
-        i, m = int(self.pool_first[pool]), self.market
-        t = self.targets[self.target_ix[i]]
+        i = int(self.pool_first[pool])
+        t = self.target(i)
         return pool_id(
             cloud=t.cloud.value,
             target=t.name,
-            region=m.regions[self.region_ix[i]].name,
-            zone=m.zones[self.zone_ix[i]],
-            hardware=m.types[self.type_ix[i]].hardware,
-            capacity=CAPACITY_ORDER[self.capacity[i]].value,
+            region=self.region(i).name,
+            zone=self.zone(i),
+            hardware=self.kind(i).hardware,
+            capacity=self.sold_as(i).value,
         )
 
     @cached_property
@@ -103,7 +132,8 @@ def offers_of(market: Market, project: Project, *, as_of: str) -> Offers:
     order = {c: i for i, c in enumerate(sorted({t.cloud.value for t in market.types}))}
     targets = tuple(sorted(project.targets, key=lambda t: (order.get(t.cloud.value, 99), t.name)))
     cloud_of_type = np.array([order[t.cloud.value] for t in market.types], dtype=np.int16)
-    rows, owners = [], []
+    rows: list[NDArray[np.int32]] = []
+    owners: list[NDArray[np.int16]] = []
     row_cloud = cloud_of_type[market.type_ix]
     for k, target in enumerate(targets):
         mine = row_cloud == order.get(target.cloud.value, 99)
@@ -115,13 +145,16 @@ def offers_of(market: Market, project: Project, *, as_of: str) -> Offers:
     row = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int32)
     owner = np.concatenate(owners) if owners else np.zeros(0, dtype=np.int16)
     whole = len(row) == len(market) and bool(np.all(row[:-1] < row[1:]))
-    pick = (lambda column: column) if whole else (lambda column: column[row])
+
+    def pick(column: NDArray[_S]) -> NDArray[_S]:
+        return column if whole else column[row]
+
     price, overridden = _override(market, project.prices, row, pick(market.price_micros))
     marks = pick(market.marks)
     if overridden.any():
         marks = np.where(overridden, marks & ~int(_PRICE_MARKS), marks).astype(np.int32)
     marks = _opted_in(market, targets, row, owner, marks)
-    columns = {
+    columns: Columns = {
         "row": row,
         "target_ix": owner,
         "type_ix": pick(market.type_ix),
@@ -185,15 +218,17 @@ def _reserve(
     market: Market,
     targets: tuple[Target, ...],
     open_now: tuple[Reservation, ...],
-    columns: dict[str, NDArray[np.generic]],
-) -> dict[str, NDArray[np.generic]]:
+    columns: Columns,
+) -> Columns:
     """One more offer per open reservation, at marginal price 0: the money is spent either way."""
     types = {(t.cloud.value, t.name): i for i, t in enumerate(market.types)}
     zones = {z: i for i, z in enumerate(market.zones)}
     extra: list[dict[str, int]] = []
     for j, r in enumerate(open_now):
         # a name may stand once per cloud: the instance type tells which is meant
-        owner = next((k for k, t in enumerate(targets) if t.name == r.target and (t.cloud.value, r.instance_type) in types), None)
+        owner = next(
+            (k for k, t in enumerate(targets) if t.name == r.target and (t.cloud.value, r.instance_type) in types), None
+        )
         if owner is None or r.zone not in zones:
             continue
         cloud = targets[owner].cloud.value
@@ -229,10 +264,10 @@ def _index(
     market: Market,
     targets: tuple[Target, ...],
     open_now: tuple[Reservation, ...],
-    columns: dict[str, NDArray[np.generic]],
+    columns: Columns,
 ) -> Offers:
     """Number the distinct type x region cells and the pools."""
-    c: dict[str, NDArray[np.int64]] = {k: v.astype(np.int64) for k, v in columns.items() if k not in ("overridden",)}
+    c: dict[str, NDArray[np.int64]] = {k: v.astype(np.int64) for k, v in columns.items() if k != "overridden"}
     n_regions, n_zones = max(len(market.regions), 1), max(len(market.zones), 1)
     cell = c["type_ix"] * n_regions + c["region_ix"]
     cells, pair = _number(cell, max(len(market.types), 1) * n_regions)
@@ -251,7 +286,7 @@ def _index(
         pair_region=(cells % n_regions).astype(np.int32),
         pool=pool.astype(np.int32),
         pool_first=first.astype(np.int32),
-        **columns,  # pyright: ignore[reportArgumentType]
+        **columns,
     )
 
 

@@ -55,10 +55,16 @@ def lines(answer: Answer, paint: Paint) -> list[str]:
         if v.position is not None and v.total_usd is not None and v.finish_hours is not None:
             gap = f" (+${v.total_usd - float(best):,.2f})" if best is not None and v.position else ""
             head = f"#{v.position + 1}"
-            out.append(f"  {paint(head, 'green')} {v.offer_id}  ${v.total_usd:,.2f}{gap}, done in {duration(v.finish_hours)}")
+            out.append(
+                f"  {paint(head, 'green')} {v.offer_id}  ${v.total_usd:,.2f}{gap}, done in {duration(v.finish_hours)}"
+            )
             if v.position < len(answer.plan.ranked):
                 terms = answer.plan.ranked[v.position].terms
-                out += [f"       {t.name}: {'unknown' if t.usd is None else f'${t.usd:,.2f}'}, {t.detail}" for t in terms if t.usd is None or t.usd]
+                out += [
+                    f"       {t.name}: {'unknown' if t.usd is None else f'${t.usd:,.2f}'}, {t.detail}"
+                    for t in terms
+                    if t.usd is None or t.usd
+                ]
         else:
             would = f"  (would cost ${v.total_usd:,.2f})" if v.total_usd is not None else ""
             out.append(f"  {paint('x', 'red')} {v.offer_id}{would}")

@@ -32,11 +32,15 @@ def plan_lines(plan: PlacementPlan, *, before: str | None, runners_up: int, expl
     if not plan.ranked:
         return _nothing(plan, paint)
     best = plan.choice
-    glyph, word = ("+", "create") if before is None else ("=", "keep") if before == best.placement_id else ("~", "change")
+    glyph, word = (
+        ("+", "create") if before is None else ("=", "keep") if before == best.placement_id else ("~", "change")
+    )
     out = [
         f"{paint(glyph, 'bold', 'green')} {paint(plan.name, 'bold')}  {where(best)}  {what(best)}  ({word})",
-        f"    {usd(best.total_usd, lower_bound=best.lower_bound)} to finish · {usd(best.usd_per_hour)}/h · done in {duration(best.finish_hours)}"
-        f" · {best.nodes * best.gpu_count} x {best.gpu} · {best.placement_id}",
+        (
+            f"    {usd(best.total_usd, lower_bound=best.lower_bound)} to finish · {usd(best.usd_per_hour)}/h · done in {duration(best.finish_hours)}"
+            f" · {best.nodes * best.gpu_count} x {best.gpu} · {best.placement_id}"
+        ),
         "",
     ]
     shown = [t for t in best.terms if t.usd is None or t.usd != 0 or explain]

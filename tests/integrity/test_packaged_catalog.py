@@ -19,7 +19,8 @@ def price(cloud: str, region: str, name: str, capacity: str = "on_demand", zone:
     return {
         round(float(m.price_micros[i]) / 1e6, 4)
         for i in range(len(m))
-        if (m.types[m.type_ix[i]].cloud.value, m.regions[m.region_ix[i]].name, m.types[m.type_ix[i]].name) == (cloud, region, name)
+        if (m.types[m.type_ix[i]].cloud.value, m.regions[m.region_ix[i]].name, m.types[m.type_ix[i]].name)
+        == (cloud, region, name)
         and CAPACITY_ORDER[m.capacity[i]].value == capacity
         and (zone is None or m.zones[m.zone_ix[i]] == zone)
     }
@@ -110,7 +111,10 @@ def tariff(a: tuple[str, str], b: tuple[str, str]):
     return MARKET.links.tariffs[MARKET.links.tariff_ix[ix[a], ix[b]]]
 
 
-@pytest.mark.parametrize(("gb", "usd"), [(100, 0), (1024, 83.16), (10_239, 912.5), (10_240, 912.6), (10_241, 912.7), (51_200, 4394.7), (153_601, 11564.3)])
+@pytest.mark.parametrize(
+    ("gb", "usd"),
+    [(100, 0), (1024, 83.16), (10_239, 912.5), (10_240, 912.6), (10_241, 912.7), (51_200, 4394.7), (153_601, 11564.3)],
+)
 def test_r12_aws_egress_follows_the_list_through_every_step(gb: float, usd: float) -> None:
     assert cost_usd(tariff(("aws", "us-east-1"), ("gcp", "us-central1")), gb) == pytest.approx(usd, rel=0.01, abs=0.01)
 
@@ -158,4 +162,14 @@ def test_what_the_check_finds_in_the_packaged_data_is_known() -> None:
     assert checked(None).counts == COUNTS
 
 
-COUNTS = {"SKY-CAT-103": 5, "SKY-CAT-104": 61, "SKY-CAT-105": 7, "SKY-CAT-108": 48, "SKY-CAT-109": 3218, "SKY-CAT-111": 13, "SKY-CAT-112": 72, "SKY-CAT-113": 87, "SKY-CAT-114": 769}
+COUNTS = {
+    "SKY-CAT-103": 5,
+    "SKY-CAT-104": 61,
+    "SKY-CAT-105": 7,
+    "SKY-CAT-108": 48,
+    "SKY-CAT-109": 3218,
+    "SKY-CAT-111": 13,
+    "SKY-CAT-112": 72,
+    "SKY-CAT-113": 87,
+    "SKY-CAT-114": 769,
+}

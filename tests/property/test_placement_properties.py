@@ -19,7 +19,11 @@ from planner.placement.explain import verdict
 from planner.placement.fleet import Policy, plan
 from tests import builders as b
 
-REGIONS = [b.region("us-east-1"), b.region("us-west-2", net_index=2), b.region("europe-west4", Cloud.GCP, area="eu", net_index=3)]
+REGIONS = [
+    b.region("us-east-1"),
+    b.region("us-west-2", net_index=2),
+    b.region("europe-west4", Cloud.GCP, area="eu", net_index=3),
+]
 TYPES = [
     b.instance_type("p4de.24xlarge"),
     b.instance_type("p4d.24xlarge", gpu="A100"),
@@ -33,8 +37,21 @@ prices = st.one_of(st.none(), st.just(0.0), st.floats(0.01, 500, allow_nan=False
 
 @st.composite
 def rows(draw: st.DrawFn, least: int = 1):
-    keys = draw(st.lists(st.tuples(st.integers(0, len(TYPES) - 1), st.integers(0, 2), st.sampled_from(["", "z1", "z2"]), st.sampled_from(CAPACITY)), min_size=least, max_size=14, unique=True))
-    out = []
+    keys = draw(
+        st.lists(
+            st.tuples(
+                st.integers(0, len(TYPES) - 1),
+                st.integers(0, 2),
+                st.sampled_from(["", "z1", "z2"]),
+                st.sampled_from(CAPACITY),
+            ),
+            min_size=least,
+            max_size=14,
+            unique=True,
+        )
+    )
+    # the buckets' region is in every market: which regions are known is the catalog's matter, not an offer's
+    out = [(TYPES[4], REGIONS[0], "anchor", CapacityType.ON_DEMAND, None)]
     for kind, place, zone, capacity in keys:
         t = TYPES[kind]
         r = REGIONS[2] if t.cloud is Cloud.GCP else REGIONS[place % 2]
@@ -46,17 +63,43 @@ def rows(draw: st.DrawFn, least: int = 1):
 
 @st.composite
 def jobs(draw: st.DrawFn):
-    options = draw(st.lists(st.sampled_from([GpuOption(model="A100-80GB", count=8), GpuOption(model="A100", count=8), GpuOption(model="H100", count=8), GpuOption(min_memory_gib=60.0, count=8)]), min_size=1, max_size=3, unique=True))
+    options = draw(
+        st.lists(
+            st.sampled_from(
+                [
+                    GpuOption(model="A100-80GB", count=8),
+                    GpuOption(model="A100", count=8),
+                    GpuOption(model="H100", count=8),
+                    GpuOption(min_memory_gib=60.0, count=8),
+                ]
+            ),
+            min_size=1,
+            max_size=3,
+            unique=True,
+        )
+    )
     return b.workload(
-        resources={"accelerators": tuple(options), "capacity": tuple(draw(st.lists(st.sampled_from(CAPACITY), min_size=1, max_size=2, unique=True))), "nodes": draw(st.integers(1, 3))},
+        resources={
+            "accelerators": tuple(options),
+            "capacity": tuple(draw(st.lists(st.sampled_from(CAPACITY), min_size=1, max_size=2, unique=True))),
+            "nodes": draw(st.integers(1, 3)),
+        },
         data=tuple(b.dataset(gb) for gb in draw(st.lists(st.floats(0, 50_000), max_size=2))),
         checkpoint=draw(st.one_of(st.none(), st.builds(b.checkpoints, st.floats(0, 2000), st.floats(0.1, 4)))),
         image=draw(st.one_of(st.none(), st.builds(b.image, st.floats(0, 50)))),
     )
 
 
-def run(market, *workloads, ledger=Ledger(), **project):
-    return plan(list(workloads), market, ledger, Policy(project=b.project(**project), memory=AvailabilityMemory(), as_of=market.as_of))
+EMPTY, NO_FAILURES = Ledger(), AvailabilityMemory()
+
+
+def run(market, *workloads, ledger=EMPTY, **project):
+    return plan(
+        list(workloads),
+        market,
+        ledger,
+        Policy(project=b.project(**project), memory=AvailabilityMemory(), as_of=market.as_of),
+    )
 
 
 @given(rows(), jobs(), st.randoms(use_true_random=False))
@@ -80,7 +123,11 @@ def test_adding_a_dominated_offer_changes_no_choice(given_rows, job, factor: flo
     before = run(b.market(given_rows), job)[0]
     assume(before.ranked)
     best = before.ranked[0]
-    row = next(r for r in given_rows if (r[0].name, r[1].name, r[2], r[3].value) == (best.instance_type, best.region, best.zone, best.capacity))
+    row = next(
+        r
+        for r in given_rows
+        if (r[0].name, r[1].name, r[2], r[3].value) == (best.instance_type, best.region, best.zone, best.capacity)
+    )
     worse = (replace(row[0], name="zz-" + row[0].name), *row[1:4], row[4] * factor + 0.01)
     after = run(b.market([*given_rows, worse]), job)[0]
     assert after.ranked[0].offer_id == best.offer_id
@@ -117,7 +164,10 @@ def test_a_price_of_zero_or_nothing_never_wins(given_rows, job) -> None:
 @given(rows(), jobs())
 def test_r07_gpu_memory_is_never_lowered(given_rows, job) -> None:
     for p in run(b.market(given_rows), job)[0].ranked:
-        assert any(float(p.gpu_memory_gib) >= 0.93 * (o.min_memory_gib or b.MEMORY[str(o.model)]) for o in job.resources.accelerators)
+        assert any(
+            float(p.gpu_memory_gib) >= 0.93 * (o.min_memory_gib or b.MEMORY[str(o.model)])
+            for o in job.resources.accelerators
+        )
 
 
 @given(rows(), jobs(), st.sampled_from(list(Mark)))
@@ -140,7 +190,12 @@ def test_r21_no_pool_is_filled_beyond_its_cap(given_rows, count: int, cap: int) 
 def test_r21_identical_jobs_cost_what_the_cheapest_assignment_costs(given_rows, count: int, cap: int) -> None:
     market = b.market(given_rows)
     fleet = [b.workload(f"job-{k:02d}", resources={"capacity": tuple(CAPACITY)}) for k in range(count)]
-    alone = plan(fleet[:1], market, Ledger(), Policy(project=b.project(), memory=AvailabilityMemory(), as_of=market.as_of, top=1000))[0]
+    alone = plan(
+        fleet[:1],
+        market,
+        Ledger(),
+        Policy(project=b.project(), memory=AvailabilityMemory(), as_of=market.as_of, top=1000),
+    )[0]
     cheapest: dict[str, Decimal] = {}
     for p in alone.ranked:
         cheapest.setdefault(p.pool, p.total_usd)

@@ -30,7 +30,9 @@ def prices(folder: Path, *rows: str) -> None:
 def marked(folder: Path) -> dict[str, Mark]:
     m = load_market(folder)
     return {
-        f"{m.regions[m.region_ix[i]].name}/{m.zones[m.zone_ix[i]]}/{m.types[m.type_ix[i]].name}/{CAPACITY_ORDER[m.capacity[i]].value}": Mark(int(m.marks[i]))
+        f"{m.regions[m.region_ix[i]].name}/{m.zones[m.zone_ix[i]]}/{m.types[m.type_ix[i]].name}/{CAPACITY_ORDER[m.capacity[i]].value}": Mark(
+            int(m.marks[i])
+        )
         for i in range(len(m))
     }
 
@@ -46,14 +48,20 @@ def test_a_price_that_is_no_positive_number_is_unknown_and_marked(folder: Path, 
     assert market.marks[0] & Mark.BAD_VALUE
 
 
-@pytest.mark.parametrize(("price", "believed"), [("0.01", False), ("7.99", False), ("8.0", True), ("27.45", True), ("73", False)])
+@pytest.mark.parametrize(
+    ("price", "believed"), [("0.01", False), ("7.99", False), ("8.0", True), ("27.45", True), ("73", False)]
+)
 def test_a_price_outside_its_class_is_marked(folder: Path, price: str, believed: bool) -> None:
     prices(folder, ROW.format(price))
     assert bool(load_market(folder).marks[0] & Mark.IMPLAUSIBLE) != believed
 
 
-@pytest.mark.parametrize(("spot", "dear", "suspect"), [("27.44", False, False), ("27.45", True, False), ("30", True, True)])
-def test_spot_at_or_above_on_demand_is_no_capacity_and_above_it_the_list_is_suspect(folder: Path, spot: str, dear: bool, suspect: bool) -> None:
+@pytest.mark.parametrize(
+    ("spot", "dear", "suspect"), [("27.44", False, False), ("27.45", True, False), ("30", True, True)]
+)
+def test_spot_at_or_above_on_demand_is_no_capacity_and_above_it_the_list_is_suspect(
+    folder: Path, spot: str, dear: bool, suspect: bool
+) -> None:
     prices(folder, ROW.format("27.45"), ROW.format(spot).replace("on_demand", "spot"))
     got = marked(folder)
     assert bool(got["us-east-1/use1-az1/p4de.24xlarge/spot"] & Mark.SPOT_NOT_CHEAPER) == dear
@@ -68,12 +76,17 @@ def test_one_low_price_flat_over_continents_is_another_products(folder: Path) ->
     flat = [gcp(r, "43.07") for r in ("us-central1", "europe-west4", "asia-southeast1")]
     prices(folder, *flat, gcp("us-east4", "88.56"), gcp("us-east5", "88.49"))
     got = marked(folder)
-    assert all(got[f"{r}/{r}-a/a3-highgpu-8g/on_demand"] & Mark.FLAT for r in ("us-central1", "europe-west4", "asia-southeast1"))
+    assert all(
+        got[f"{r}/{r}-a/a3-highgpu-8g/on_demand"] & Mark.FLAT
+        for r in ("us-central1", "europe-west4", "asia-southeast1")
+    )
     assert not got["us-east4/us-east4-a/a3-highgpu-8g/on_demand"] & Mark.FLAT
 
 
 def test_an_honest_tie_is_not_flat(folder: Path) -> None:
-    prices(folder, *(gcp(r, "88.49") for r in ("us-central1", "europe-west4", "asia-southeast1")), gcp("us-east4", "88.56"))
+    prices(
+        folder, *(gcp(r, "88.49") for r in ("us-central1", "europe-west4", "asia-southeast1")), gcp("us-east4", "88.56")
+    )
     assert not any(m & Mark.FLAT for m in marked(folder).values())
 
 
@@ -96,7 +109,9 @@ def test_a_price_older_than_its_time_to_live_counts_from_the_newest_observation(
     assert not got["us-east-1/use1-az1/p4de.24xlarge/on_demand"] & Mark.STALE
 
 
-@pytest.mark.parametrize(("other", "stands", "disagrees"), [("27.00", 24.0, False), ("30.00", 30.0, True), ("20.00", 24.0, True)])
+@pytest.mark.parametrize(
+    ("other", "stands", "disagrees"), [("27.00", 24.0, False), ("30.00", 30.0, True), ("20.00", 24.0, True)]
+)
 def test_where_sources_disagree_the_dearer_one_stands(folder: Path, other: str, stands: float, disagrees: bool) -> None:
     prices(folder, f"aws,us-east-1,use1-az1,p4de.24xlarge,on_demand,24,2026-07-20,test,{other},second,")
     market = load_market(folder)
@@ -142,7 +157,9 @@ def test_name_and_memory_that_disagree_are_an_error(folder: Path) -> None:
     assert [b.split()[1] for b in broken(folder)] == ["SKY-CAT-106"]
 
 
-@pytest.mark.parametrize(("row", "line"), [("a,b,c", 2), (ROW.format("1") + ",extra", 2), (ROW.format("1").replace("2026-07-20", "soon"), 2)])
+@pytest.mark.parametrize(
+    ("row", "line"), [("a,b,c", 2), (ROW.format("1") + ",extra", 2), (ROW.format("1").replace("2026-07-20", "soon"), 2)]
+)
 def test_a_broken_line_is_named(folder: Path, row: str, line: int) -> None:
     prices(folder, row)
     assert f"prices.csv:{line}" in broken(folder)[0]

@@ -27,8 +27,10 @@ ULTRA = b.instance_type("a2-ultragpu-8g", cloud=Cloud.GCP, fabric=Fabric.ETHERNE
 UNPRICED = (P4DE, WEST, "", OD, None)
 P5 = b.instance_type("p5.48xlarge", gpu="H100")
 
+EMPTY, NO_FAILURES = Ledger(), AvailabilityMemory()
 
-def run(market, job, *, ledger=Ledger(), project=None, memory=AvailabilityMemory(), as_of=None) -> Placed:
+
+def run(market, job, *, ledger=EMPTY, project=None, memory=NO_FAILURES, as_of=None) -> Placed:
     policy = Policy(project=project or b.project(), memory=memory, as_of=as_of or market.as_of)
     return plan([job], market, ledger, policy)[0]
 
@@ -58,7 +60,9 @@ def test_r07_more_memory_of_the_same_class_may_serve_and_is_said() -> None:
 
 
 def test_any_of_compares_work_done_not_price_per_hour() -> None:
-    job = b.workload(resources={"accelerators": (GpuOption(model="A100-80GB", count=8), GpuOption(model="H100", count=8))})
+    job = b.workload(
+        resources={"accelerators": (GpuOption(model="A100-80GB", count=8), GpuOption(model="H100", count=8))}
+    )
     placed = run(b.market([(P4DE, EAST, "", OD, 27.0), (P5, EAST, "", OD, 55.0)]), job)
     assert placed.ranked[0].instance_type == "p5.48xlarge"  # 2.5x the speed for 2x the price
     assert placed.ranked[0].compute_hours == Decimal("9.6000")
@@ -102,7 +106,9 @@ def test_r12_a_thin_link_stretches_the_run() -> None:
 
 
 def test_cross_region_inside_a_cloud_costs_money() -> None:
-    placed = run(b.market([(P4DE, WEST, "", OD, 20.0), (P4DE, EAST, "", OD, 99.0)]), b.workload(data=(b.dataset(1000),)))
+    placed = run(
+        b.market([(P4DE, WEST, "", OD, 20.0), (P4DE, EAST, "", OD, 99.0)]), b.workload(data=(b.dataset(1000),))
+    )
     west = next(p for p in placed.ranked if p.region == "us-west-2")
     assert {t.name: t.usd for t in west.terms}["data_egress"] == Decimal("20.0000")
 
@@ -141,7 +147,9 @@ def test_a_price_that_is_zero_or_unknown_never_wins(price: float | None) -> None
     assert codes(placed)["SKY-REJ-213"] == 1
 
 
-@pytest.mark.parametrize("mark", [Mark.BAD_VALUE, Mark.IMPLAUSIBLE, Mark.SPOT_NOT_CHEAPER, Mark.FLAT, Mark.OPT_IN_ZONE, Mark.NOT_SOLD])
+@pytest.mark.parametrize(
+    "mark", [Mark.BAD_VALUE, Mark.IMPLAUSIBLE, Mark.SPOT_NOT_CHEAPER, Mark.FLAT, Mark.OPT_IN_ZONE, Mark.NOT_SOLD]
+)
 def test_a_blocking_mark_keeps_an_offer_out(mark: Mark) -> None:
     placed = run(b.market([(P4DE, EAST, "", OD, 1.0), (P4DE, WEST, "", OD, 30.0)], marks={0: mark}), b.workload())
     assert [p.region for p in placed.ranked] == ["us-west-2"]
@@ -150,7 +158,14 @@ def test_a_blocking_mark_keeps_an_offer_out(mark: Mark) -> None:
 @pytest.mark.parametrize("mark", [Mark.STALE, Mark.SOURCES_DISAGREE, Mark.ZONE_UNCONFIRMED, Mark.UNVERIFIED])
 def test_other_marks_are_shown_as_caveats(mark: Mark) -> None:
     placed = run(b.market([(P4DE, EAST, "", OD, 1.0)], marks={0: mark}), b.workload())
-    assert [c.code for c in placed.ranked[0].caveats] == [{"STALE": "SKY-CAT-109", "SOURCES_DISAGREE": "SKY-CAT-111", "ZONE_UNCONFIRMED": "SKY-CAT-113", "UNVERIFIED": "SKY-CAT-114"}[str(mark.name)]]
+    assert [c.code for c in placed.ranked[0].caveats] == [
+        {
+            "STALE": "SKY-CAT-109",
+            "SOURCES_DISAGREE": "SKY-CAT-111",
+            "ZONE_UNCONFIRMED": "SKY-CAT-113",
+            "UNVERIFIED": "SKY-CAT-114",
+        }[str(mark.name)]
+    ]
 
 
 def test_an_override_makes_a_marked_price_believable() -> None:
@@ -166,10 +181,21 @@ def test_a_discount_does_not_make_a_bad_price_good() -> None:
     assert [(p.region, p.node_usd_per_hour) for p in placed.ranked] == [("us-west-2", Decimal("18.0000"))]
 
 
-RESERVATION = Reservation(target="default", region="us-east-1", zone="us-east-1-a", instance_type="p4de.24xlarge", nodes=1, id="cr-1", starts="2025-01-01", expires="2026-06-01")
+RESERVATION = Reservation(
+    target="default",
+    region="us-east-1",
+    zone="us-east-1-a",
+    instance_type="p4de.24xlarge",
+    nodes=1,
+    id="cr-1",
+    starts="2025-01-01",
+    expires="2026-06-01",
+)
 
 
-@pytest.mark.parametrize(("as_of", "first"), [("2026-01-01", "reserved"), ("2026-06-01", "on_demand"), ("2024-12-31", "on_demand")])
+@pytest.mark.parametrize(
+    ("as_of", "first"), [("2026-01-01", "reserved"), ("2026-06-01", "on_demand"), ("2024-12-31", "on_demand")]
+)
 def test_a_reservation_is_sunk_cost_while_it_is_open(as_of: str, first: str) -> None:
     market = b.market([(P4DE, EAST, "us-east-1-a", OD, 20.0)])
     placed = run(market, b.workload(), project=b.project(reserved=(RESERVATION,)), as_of=as_of)
@@ -198,7 +224,9 @@ def test_topology_loss_slows_multi_node_work_on_plain_ethernet() -> None:
 
 def test_pcie_is_out_for_an_interconnect_sensitive_node() -> None:
     pcie = b.instance_type("nc96", gpu="A100-80GB-PCIe", link=Link.PCIE)
-    placed = run(b.market([(pcie, EAST, "", OD, 1.0), UNPRICED]), b.workload(resources={"interconnect_sensitive": True}))
+    placed = run(
+        b.market([(pcie, EAST, "", OD, 1.0), UNPRICED]), b.workload(resources={"interconnect_sensitive": True})
+    )
     assert codes(placed) == {"SKY-REJ-210": 1, "SKY-REJ-213": 1}
 
 
@@ -245,7 +273,14 @@ def test_ties_break_by_finish_then_by_offer() -> None:
 
 
 def holding(pool: str, nodes: int, job: str = "other", **more) -> Holding:
-    values = {"instance_type": "p4de.24xlarge", "region": "us-east-1", "target": "default", "capacity": "on_demand", "gpus": 8 * nodes, "vcpus": 96 * nodes}
+    values = {
+        "instance_type": "p4de.24xlarge",
+        "region": "us-east-1",
+        "target": "default",
+        "capacity": "on_demand",
+        "gpus": 8 * nodes,
+        "vcpus": 96 * nodes,
+    }
     return Holding(job=job, pool=pool, nodes=nodes, **(values | more))
 
 
@@ -265,7 +300,9 @@ def test_a_job_larger_than_the_default_cap_may_have_an_empty_pool() -> None:
 
 def test_what_a_job_holds_itself_does_not_count_against_it() -> None:
     market = b.market([(P4DE, EAST, "us-east-1-a", OD, 20.0)])
-    assert run(market, b.workload("me"), ledger=Ledger((holding("aws:default/us-east-1-a/p4de/on_demand", 4, "me"),))).ranked
+    assert run(
+        market, b.workload("me"), ledger=Ledger((holding("aws:default/us-east-1-a/p4de/on_demand", 4, "me"),))
+    ).ranked
 
 
 def test_r21_identical_jobs_spread_and_order_of_input_changes_nothing() -> None:
@@ -286,7 +323,9 @@ def test_r22_quota_below_need_is_rejected_and_counts_what_is_held() -> None:
     assert run(market, b.workload(resources={"nodes": 2}), project=project).ranked
     assert fate(run(market, b.workload(resources={"nodes": 3}), project=project), "p4de") == {"SKY-REJ-205"}
     held = Ledger((holding("aws:default/us-east-1-b/p4de/on_demand", 1),))
-    assert fate(run(market, b.workload(resources={"nodes": 2}), project=project, ledger=held), "p4de") == {"SKY-REJ-205"}
+    assert fate(run(market, b.workload(resources={"nodes": 2}), project=project, ledger=held), "p4de") == {
+        "SKY-REJ-205"
+    }
     elsewhere = Ledger((holding("aws:default/us-west-2-b/p4de/on_demand", 1, region="us-west-2"),))
     assert run(market, b.workload(resources={"nodes": 2}), project=project, ledger=elsewhere).ranked
 
@@ -306,7 +345,9 @@ POOL = "aws:default/us-east-1-a/p4de/on_demand"
 )
 def test_r22_a_recent_capacity_failure_keeps_a_pool_out_and_decays(failures: list[str], as_of: str, out: bool) -> None:
     market = b.market([(P4DE, EAST, "us-east-1-a", OD, 20.0)])
-    memory = AvailabilityMemory(tuple(Failure(scope=POOL, code="InsufficientInstanceCapacity", kind="capacity", at=at) for at in failures))
+    memory = AvailabilityMemory(
+        tuple(Failure(scope=POOL, code="InsufficientInstanceCapacity", kind="capacity", at=at) for at in failures)
+    )
     placed = run(market, b.workload(), memory=memory, as_of=as_of)
     assert (not placed.ranked) == out
     assert codes(placed) == ({"SKY-REJ-206": 1} if out else {})
@@ -328,7 +369,9 @@ def test_a_part_that_runs_out_together_is_one_pool() -> None:
 
 def test_targets_multiply_offers_and_limit_regions() -> None:
     market = b.market([(P4DE, EAST, "", OD, 20.0), (P4DE, WEST, "", OD, 20.0)])
-    project = b.project(Target(name="prod", cloud=Cloud.AWS), Target(name="lab", cloud=Cloud.AWS, regions=("us-west-*",)))
+    project = b.project(
+        Target(name="prod", cloud=Cloud.AWS), Target(name="lab", cloud=Cloud.AWS, regions=("us-west-*",))
+    )
     ids = [p.offer_id for p in run(market, b.workload(), project=project).ranked]
     assert ids == [
         "aws:lab/us-west-2/-/p4de.24xlarge/on_demand",
@@ -339,7 +382,9 @@ def test_targets_multiply_offers_and_limit_regions() -> None:
 
 def test_explanations_hold_numbers() -> None:
     placed = run(b.market([(P4D, EAST, "", OD, 5.0), UNPRICED]), b.workload())
-    assert placed.rejected[0].examples == ("aws:default/us-east-1/-/p4d.24xlarge/on_demand: A100 has 40 GiB per GPU, asked for A100-80GB:8",)
+    assert placed.rejected[0].examples == (
+        "aws:default/us-east-1/-/p4d.24xlarge/on_demand: A100 has 40 GiB per GPU, asked for A100-80GB:8",
+    )
 
 
 def test_a_thousand_words_of_nothing_feasible_still_count_every_offer() -> None:
