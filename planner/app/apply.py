@@ -1,0 +1,225 @@
+"""Making a reviewed plan real.
+
+  recover     what an earlier run left half made (planner.app.recover)
+  standing    what runs already: the same placement is no change, another one is refused
+  prepare     network and access of the choice, and of the next regions a failover may need (planner.app.prepare)
+  launch      candidates in the plan's order, each a generation of its own, until one runs (planner.app.launch)
+
+Only placements that the plan lists are tried.  Whether the plan may be applied at all is judged before, by `planner.app.revalidate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from planner.app import compose
+from planner.app.launch import launch, run_of
+from planner.app.lease import held
+from planner.app.prepare import Preparer
+from planner.app.recover import recover
+from planner.app.steps import Refused, stack_of
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import SkyplanError, StalePlan, TerraformError
+from planner.model.record import LIVE, Attempt, Node, Run, RunStatus
+
+if TYPE_CHECKING:
+    from planner.app.ports import Ports
+    from planner.model.plan import Placement, PlacementPlan
+    from planner.model.stack import StackSet
+    from planner.model.workload import Workload
+    from planner.state.writer import Writer
+
+Place = tuple[str, str, str]
+CODES = {
+    "capacity": "SKY-APPLY-308",
+    "quota": "SKY-APPLY-309",
+    "permission": "SKY-APPLY-317",
+    "unknown": "SKY-APPLY-310",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to apply.
+
+    barred     offer ids that may not be tried any more, with the reason (their price moved)
+    prepare    how many further regions of the ranked set to make ready for failing over
+    again      launch although this plan was applied before
+    """
+
+    plan: PlacementPlan
+    workload: Workload
+    barred: dict[str, str] = field(default_factory=dict[str, str])
+    prepare: int = 2
+    again: bool = False
+    lease_timeout: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What runs now.  `changed` is False where it ran before; `attempts` are this call's launches, refused ones included."""
+
+    run: Run
+    nodes: tuple[Node, ...]
+    attempts: tuple[Attempt, ...]
+    changed: bool
+
+
+def apply(order: Order, ports: Ports) -> Applied:
+    """Raises LeaseHeld, StalePlan (303, 318, 324), TerraformError (310, 311, 317), StateConflict, CloudError."""
+    plan = order.plan
+    with held(ports, plan.name, wait_seconds=order.lease_timeout) as lease:
+        writer = ports.record.writer(lease)
+        seen = len(ports.record.attempts(plan.name))
+        refused: list[Refused] = []
+        resumed: tuple[Run, tuple[Node, ...]] | None = None
+        try:
+            resumed = recover(ports, writer, resume=lambda run: run.plan_digest == plan.digest)
+        except Refused as answer:
+            _or_stop(answer, ports, refused)
+            recover(ports, writer, resume=lambda _: False)
+        run = standing(order, ports.record.runs(plan.name))
+        changed = resumed is not None or run is None
+        if run is None:
+            run = _Candidates(order, ports, writer).first_that_runs(refused)
+        return Applied(
+            run=run,
+            nodes=ports.record.nodes(plan.name, run.generation),
+            attempts=tuple(a for a in ports.record.attempts(plan.name)[seen:] if a.generation and a.action == "apply"),
+            changed=changed,
+        )
+
+
+def standing(order: Order, runs: Sequence[Run]) -> Run | None:
+    """The run that makes applying unnecessary, None if a launch is due.  Raises StalePlan."""
+    plan = order.plan
+    for run in runs:
+        if run.status not in LIVE:
+            continue
+        same = run.plan_digest == plan.digest or run.placement_id == plan.choice.placement_id
+        if same and run.status is RunStatus.RUNNING:
+            return run
+        if run.status is RunStatus.RUNNING:
+            hint = f"`skyplan destroy {plan.name}` first; a running node is never changed"
+            raise _stale(
+                "SKY-APPLY-324", f"{run.id} runs on {run.offer_id}; the plan's choice is {plan.choice.offer_id}", hint
+            )
+        hint = f"`skyplan destroy {plan.name}`, then plan anew, or apply this plan with --again"
+        raise _stale(
+            "SKY-APPLY-318",
+            f"{run.id} has lost nodes ({run.status.value}); they are not made again by themselves",
+            hint,
+        )
+    before = [r for r in runs if r.plan_digest == plan.digest and r.status is not RunStatus.FAILED]
+    if before and not order.again:
+        summary = f"this plan was applied already, as {before[-1].id} ({before[-1].status.value})"
+        raise _stale("SKY-APPLY-303", summary, "give --again to launch it once more")
+    return None
+
+
+def _stale(code: str, summary: str, hint: str) -> StalePlan:
+    return StalePlan([Diagnostic(code=code, summary=summary, hint=hint)])
+
+
+class _Candidates:
+    """The plan's ranked placements, tried in order.  `_closed`: places that cannot be prepared, with the reason."""
+
+    def __init__(self, order: Order, ports: Ports, writer: Writer) -> None:
+        self._order = order
+        self._ports = ports
+        self._writer = writer
+        self._preparer = Preparer(ports, writer)
+        self._closed: dict[Place, str] = {}
+
+    def first_that_runs(self, refused: list[Refused]) -> Run:
+        """Launch until one runs; what was refused is added to `refused`.  Raises TerraformError (311) when none is left."""
+        for p in self._order.plan.ranked:
+            reason = self._order.barred.get(p.offer_id) or self._closed.get(_place(p)) or _no_stacks(p)
+            if reason:
+                self._ports.tell("", f"{p.offer_id}: passed over: {reason}")
+                continue
+            try:
+                run = self._try(p)
+            except Refused as answer:
+                _or_stop(answer, self._ports, refused)
+                continue
+            self._make_ready(p)
+            return run
+        raise _none_left(self._order.plan, refused)
+
+    def _try(self, p: Placement) -> Run:
+        """Prepare the candidate's place and launch it.  Raises Refused."""
+        from stacks.wiring import compute_variables  # noqa: PLC0415 - beside its use
+
+        plan, ports, writer = self._order.plan, self._ports, self._writer
+        try:
+            network, access = self._preparer.prepare(self._stacks(p))
+        except Refused as answer:
+            self._closed[_place(p)] = f"{answer.stack} was refused ({answer.code or answer.kind})"
+            raise
+        t = compose.instance_type(ports.market, p)
+        ports.tell("", f"launching {p.nodes} x {p.instance_type} ({p.capacity}) in {p.zone or p.region}, rank {p.rank}")
+        run = writer.issue(run_of(plan, p, gpus=p.nodes * t.gpu_count, vcpus=p.nodes * t.vcpus), ports.clock.now())
+        given = self._stacks(p, run.generation).compute
+        launch(ports, writer, run, stack_of(given, ports.synth(given), compute_variables(given, network, access)))
+        return ports.record.runs(plan.name)[-1]
+
+    def _stacks(self, p: Placement, generation: int | None = None) -> StackSet:
+        order, ports = self._order, self._ports
+        return compose.stack_inputs(
+            order.plan.ranked, p, order.workload, ports.project, ports.market, generation=generation
+        )
+
+    def _make_ready(self, chosen: Placement) -> None:
+        """The next regions of the ranked set, so that a later unattended move finds them prepared.  A refusal only warns: the job runs."""
+        places: dict[Place, Placement] = {}
+        for p in self._order.plan.ranked:
+            if _place(p) != _place(chosen) and not _no_stacks(p) and p.offer_id not in self._order.barred:
+                places.setdefault(_place(p), p)
+        for p in list(places.values())[: self._order.prepare]:
+            try:
+                self._preparer.prepare(self._stacks(p))
+            except (Refused, SkyplanError) as error:
+                said = error.error if isinstance(error, Refused) else error
+                self._ports.tell("", f"{p.region} could not be made ready for failing over: {said}")
+
+
+def _or_stop(answer: Refused, ports: Ports, refused: list[Refused]) -> None:
+    """Go on after capacity, quota and what is unknown, which is shown whole; a missing permission would be missing elsewhere too."""
+    if answer.kind == "permission":
+        raise _error(answer) from answer
+    refused.append(answer)
+    if answer.kind == "unknown":
+        ports.tell(
+            answer.stack,
+            f"refused for a reason skyplan does not know [SKY-APPLY-310]:\n{answer.error.output or answer.error}",
+        )
+    else:
+        ports.tell(answer.stack, f"refused: {answer.code} [{CODES[answer.kind]}]")
+
+
+def _error(answer: Refused) -> TerraformError:
+    summary = f"{answer.stack}: {answer.error}"
+    return TerraformError([Diagnostic(code=CODES[answer.kind], summary=summary)], answer.error.output)
+
+
+def _none_left(plan: PlacementPlan, refused: Sequence[Refused]) -> TerraformError:
+    first = Diagnostic(
+        code="SKY-APPLY-311",
+        summary=f"none of the {len(plan.ranked)} ranked placements of `{plan.name}` could be launched",
+    )
+    rest = [
+        Diagnostic(code=CODES[r.kind], summary=f"{r.stack}: {r.code or 'refused'}: {r.error}", hint="it is remembered")
+        for r in refused
+    ]
+    return TerraformError([first, *rest])
+
+
+def _place(p: Placement) -> Place:
+    return (p.cloud, p.target, p.region)
+
+
+def _no_stacks(p: Placement) -> str:
+    return "" if p.cloud in compose.CLOUDS_WITH_STACKS else f"stacks for {p.cloud} are not there yet [SKY-APPLY-315]"

@@ -1,0 +1,109 @@
+"""Ending a job: its nodes, then its access, then networks that no other job uses.  Ends when the cloud itself says that nothing is left.
+
+Idempotent: after a crash at any moment, or on a job that is gone, it does what is left to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from planner.app.launch import ended
+from planner.app.lease import held
+from planner.app.prepare import NETWORK_WAIT_SECONDS
+from planner.app.steps import destroy_stack, end
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import CloudError, InputError
+from planner.model.record import LIVE, RunStatus, Stack, StackStatus
+
+if TYPE_CHECKING:
+    from planner.app.ports import Ports
+    from planner.state.writer import Writer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destroyed:
+    """What was ended: stacks in order, machines that no state knew, networks left for other jobs or on request."""
+
+    job: str
+    stacks: tuple[str, ...]
+    leaks: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def destroy(job: str, ports: Ports, *, keep_network: bool = False, lease_timeout: float = 0.0) -> Destroyed:
+    """Raises InputError (323) for a job the record does not know, LeaseHeld, TerraformError (325), CloudError."""
+    if ports.record.job(job) is None:
+        summary = f"no job `{job}` in project `{ports.project.name}` was ever applied"
+        raise InputError([Diagnostic(code="SKY-APPLY-323", summary=summary)])
+    gone: list[str] = []
+    with held(ports, job, wait_seconds=lease_timeout) as lease:
+        writer = ports.record.writer(lease)
+        _settle(ports, writer)
+        mine = ports.record.stacks(job)
+        for stack in (*(s for s in mine if s.kind == "compute"), *(s for s in mine if s.kind == "access")):
+            destroy_stack(ports, writer, stack)
+            gone.append(stack.name)
+        _close_runs(ports, writer)
+        leaks = _end_leaks(ports, writer)
+        kept = _networks(ports, writer, gone, keep=keep_network)
+        writer.event(None, ports.clock.now(), "destroyed", f"{len(gone)} stack(s) ended")
+    return Destroyed(job=job, stacks=tuple(gone), leaks=leaks, kept=kept)
+
+
+def _settle(ports: Ports, writer: Writer) -> None:
+    for intent in ports.record.unfinished(writer.job):
+        stack = ports.record.stack(intent.stack)
+        if stack is not None:
+            ports.terraform.settle(stack, ports.tell)
+        writer.abandoned(intent.id, ports.clock.now(), "its process died; ended by destroy")
+
+
+def _close_runs(ports: Ports, writer: Writer) -> None:
+    for run in ports.record.runs(writer.job):
+        if run.status is RunStatus.STARTING:
+            writer.run_status(run.generation, RunStatus.FAILED, ports.clock.now(), "destroyed before it ran")
+        elif run.status in LIVE:
+            nodes = ended(ports.record.nodes(run.job, run.generation))
+            writer.seen(run.generation, nodes, RunStatus.ENDED, ports.clock.now(), "destroyed")
+
+
+def _end_leaks(ports: Ports, writer: Writer) -> tuple[str, ...]:
+    """Whatever the states said: no machine tagged as this job's may live where it ever ran."""
+    found: list[str] = []
+    for cloud, target, region in sorted({(r.cloud, r.target, r.region) for r in ports.record.runs(writer.job)}):
+        lister = ports.lister(cloud, target, region)
+        left = [i.id for i in lister.instances(project=ports.project.name, job=writer.job)]
+        if not left:
+            continue
+        end(ports, writer, None, left)
+        lister.terminate(left)
+        still = [i.id for i in lister.instances(project=ports.project.name, job=writer.job)]
+        if still:
+            raise CloudError([Diagnostic(code="SKY-APPLY-325", summary=f"{', '.join(still)} cannot be ended")])
+        found += left
+    return tuple(found)
+
+
+def _networks(ports: Ports, writer: Writer, gone: list[str], *, keep: bool) -> tuple[str, ...]:
+    """Destroy the networks this job touched, each under its own lease, less those in use.  Returns the ones kept."""
+    touched = {a.stack for a in ports.record.attempts(writer.job)}
+    kept: list[str] = []
+    for net in [s for s in ports.record.stacks() if s.kind == "network" and s.name in touched]:
+        if keep:
+            kept.append(net.name)
+            continue
+        with held(ports, net.name, wait_seconds=NETWORK_WAIT_SECONDS):
+            users = [s for s in ports.record.stacks() if _uses(s, net)]
+            if users:
+                kept.append(net.name)
+                ports.tell(net.name, f"kept: in use by {', '.join(sorted({s.job or '' for s in users}))}")
+                continue
+            destroy_stack(ports, writer, replace(net, status=StackStatus.TOUCHED))
+            gone.append(net.name)
+    return tuple(kept)
+
+
+def _uses(stack: Stack, net: Stack) -> bool:
+    same = (stack.cloud, stack.target, stack.region) == (net.cloud, net.target, net.region)
+    return same and stack.kind != "network"

@@ -1,0 +1,91 @@
+"""One launch attempt: a generation, its compute stack, its nodes; and what to do with a half-made one.
+
+A generation is issued per attempt and never used for another candidate.  What a refused attempt made is destroyed before the next begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from planner.app.steps import destroy_stack, end_strangers, refuse
+from planner.model.errors import TerraformError
+from planner.model.record import Action, Node, NodeStatus, Run, RunStatus, Stack, StackStatus
+from planner.model.stack import rank_key
+
+if TYPE_CHECKING:
+    from planner.app.ports import Ports
+    from planner.model.plan import Placement, PlacementPlan
+    from planner.state.writer import Writer
+
+
+def run_of(plan: PlacementPlan, placement: Placement, *, gpus: int, vcpus: int) -> Run:
+    """The run of a ranked placement, without a generation yet."""
+    return Run(
+        job=plan.name,
+        generation=0,
+        plan_digest=plan.digest,
+        rank=placement.rank,
+        placement_id=placement.placement_id,
+        offer_id=placement.offer_id,
+        cloud=placement.cloud,
+        target=placement.target,
+        region=placement.region,
+        zone=placement.zone,
+        pool=placement.pool,
+        instance_type=placement.instance_type,
+        capacity=placement.capacity,
+        nodes=placement.nodes,
+        gpus=gpus,
+        vcpus=vcpus,
+        addresses=placement.addresses,
+        usd_per_hour=placement.usd_per_hour,
+    )
+
+
+def launch(ports: Ports, writer: Writer, run: Run, stack: Stack) -> tuple[Node, ...]:
+    """Apply the compute stack and record its nodes.  Raises Refused when nothing of it is left: the run has then failed."""
+    scopes = {"capacity": run.pool, "quota": run.pool, "unknown": run.offer_id}
+    intent = writer.intend(replace(stack, status=StackStatus.TOUCHED), Action.APPLY, ports.clock.now(), scope=run.pool)
+    try:
+        ports.terraform.prepare(stack)
+        ports.terraform.apply(stack, ports.tell)
+        nodes = nodes_from(ports.terraform.outputs(stack))
+    except TerraformError as error:
+        refused = refuse(ports, writer, intent, stack, error, scopes=scopes)
+        give_up(ports, writer, run.generation, stack, "refused; what was half made is gone")
+        raise refused from error
+    end_strangers(ports, writer, stack, known=tuple(n.instance_id for n in nodes))
+    writer.launched(intent, run.generation, nodes, ports.clock.now())
+    return nodes
+
+
+def give_up(ports: Ports, writer: Writer, generation: int, stack: Stack, text: str) -> None:
+    """Destroy what a launch made, and close its run.  Raises TerraformError where it cannot."""
+    destroy_stack(ports, writer, stack)
+    writer.run_status(generation, RunStatus.FAILED, ports.clock.now(), text)
+
+
+def nodes_from(outputs: Mapping[str, Any]) -> tuple[Node, ...]:
+    """The nodes as the compute stack's output has them."""
+    nodes: Mapping[str, Mapping[str, str]] = outputs.get("nodes", {})
+    return tuple(
+        Node(rank=rank_of(key), instance_id=n["instance_id"], address=n["private_ip"], status=NodeStatus.RUNNING)
+        for key, n in sorted(nodes.items())
+    )
+
+
+def rank_of(key: str) -> int:
+    """`r07` -> 7."""
+    return int(key.removeprefix("r"))
+
+
+def rank_keys(nodes: int) -> tuple[str, ...]:
+    """The keys of so many ranks."""
+    return tuple(map(rank_key, range(nodes)))
+
+
+def ended(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The nodes that ran, now ended."""
+    return tuple(replace(n, status=NodeStatus.ENDED) for n in nodes if n.status is NodeStatus.RUNNING)

@@ -1,0 +1,96 @@
+"""After a crash: what the last apply or destroy began and did not finish is finished, or undone.
+
+Terraform writes its state after the cloud's reply and AWS launches know no fixed token, so a killed launch leaves machines that no state knows.
+In this order, under the job's lease: a Terraform that outlived its parent is waited for or ended · machines are listed by their tags · a machine of a
+missing rank is imported, any other is ended · the launch goes on (same plan) or is undone (another plan, or none).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.app.launch import ended, give_up, launch, rank_keys
+from planner.app.steps import destroy_stack, end, machines
+from planner.model.errors import TerraformError
+from planner.model.record import LIVE, Action, Attempt, Node, Run, RunStatus, Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from planner.app.ports import Ports
+    from planner.state.writer import Writer
+
+
+def recover(ports: Ports, writer: Writer, *, resume: Callable[[Run], bool]) -> tuple[Run, tuple[Node, ...]] | None:
+    """Leave no stack of the job half made.  `resume` says whether a half-made launch shall go on; it is returned when it then runs.
+
+    Raises Refused where a resumed launch is refused (it is undone then), TerraformError where one cannot be undone.
+    """
+    open_intents = ports.record.unfinished(writer.job)
+    if open_intents:
+        ports.tell("", "an earlier run of skyplan did not finish; cleaning up first [SKY-APPLY-314]")
+    for intent in open_intents:
+        stack = ports.record.stack(intent.stack)
+        if stack is not None:
+            ports.terraform.settle(stack, ports.tell)
+    asked_to_end = {i.stack for i in open_intents if i.action is Action.DESTROY}
+    for intent in open_intents:
+        writer.abandoned(intent.id, ports.clock.now(), "its process died; taken up again")
+    stacks = {s.generation: s for s in ports.record.stacks(writer.job) if s.kind == "compute"}
+    resumed: tuple[Run, tuple[Node, ...]] | None = None
+    for run in ports.record.runs(writer.job):
+        stack = stacks.get(run.generation)
+        if run.status is RunStatus.STARTING and stack is None:
+            writer.run_status(run.generation, RunStatus.FAILED, ports.clock.now(), "never launched")
+        elif run.status is RunStatus.STARTING and stack is not None:
+            if stack.name not in asked_to_end and _may_go_on(open_intents, stack, run) and resume(run):
+                resumed = (run, go_on(ports, writer, run, stack))
+            else:
+                give_up(ports, writer, run.generation, stack, "given up after a crash; what was half made is gone")
+        elif stack is not None and (run.status not in LIVE or stack.name in asked_to_end):
+            finish_ending(ports, writer, run, stack)
+    return resumed
+
+
+def _may_go_on(open_intents: tuple[Attempt, ...], stack: Stack, run: Run) -> bool:
+    """Only the newest launch, and only where it died on its way and was not refused."""
+    died = any(i.stack == stack.name and i.action is Action.APPLY for i in open_intents)
+    return died and run.status is RunStatus.STARTING
+
+
+def go_on(ports: Ports, writer: Writer, run: Run, stack: Stack) -> tuple[Node, ...]:
+    """Take in what the launch made, then launch what is missing.  Raises Refused."""
+    take_in(ports, writer, run, stack)
+    return launch(ports, writer, run, stack)
+
+
+def take_in(ports: Ports, writer: Writer, run: Run, stack: Stack) -> None:
+    """Import the machines of missing ranks into the state; end every other one that the state lacks."""
+    ports.terraform.prepare(stack)
+    known = ports.terraform.nodes(stack)
+    wanted = [key for key in rank_keys(run.nodes) if key not in known]
+    strangers: list[str] = []
+    for machine in machines(ports, stack):
+        if machine.id in known.values():
+            continue
+        if machine.rank in wanted and machine.state in {"pending", "running"}:
+            try:
+                ports.terraform.adopt(stack, machine.rank, machine.id)
+            except TerraformError as error:
+                ports.tell(stack.name, f"cannot import {machine.id}: {error}")
+            else:
+                writer.event(run.generation, ports.clock.now(), "imported", f"{machine.id} as {machine.rank}")
+                wanted.remove(machine.rank)
+                continue
+        strangers.append(machine.id)
+    if strangers:
+        end(ports, writer, run.generation, strangers)
+        ports.lister(stack.cloud, stack.target, stack.region).terminate(strangers)
+
+
+def finish_ending(ports: Ports, writer: Writer, run: Run, stack: Stack) -> None:
+    """Destroy a stack whose run is over, or whose destroying was begun."""
+    destroy_stack(ports, writer, stack)
+    if run.status in LIVE:
+        nodes = ended(ports.record.nodes(run.job, run.generation))
+        writer.seen(run.generation, nodes, RunStatus.ENDED, ports.clock.now(), "destroyed")

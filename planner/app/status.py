@@ -1,0 +1,117 @@
+"""What runs, as the record has it.  Asks no cloud: `sync` does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from planner.model.record import HOLDING, Attempt, Node, NodeStatus, Run, RunStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planner.state.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """One job: its newest run that matters, its nodes, how many launches it took, what is unfinished."""
+
+    job: str
+    run: Run | None
+    nodes: tuple[Node, ...]
+    attempts: tuple[Attempt, ...]
+    first_applied_at: str
+
+    @property
+    def alive(self) -> int:
+        """Nodes running."""
+        return sum(n.status is NodeStatus.RUNNING for n in self.nodes)
+
+    @property
+    def lost(self) -> int:
+        """Nodes lost."""
+        return sum(n.status is NodeStatus.LOST for n in self.nodes)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether an apply or destroy is at work, or died."""
+        return any(a.outcome is None for a in self.attempts)
+
+
+def status(record: Record, jobs: Sequence[str] = ()) -> tuple[JobStatus, ...]:
+    """The named jobs, or all."""
+    runs, attempts = record.runs(), record.attempts()
+    out: list[JobStatus] = []
+    for job in record.jobs():
+        if jobs and job.name not in jobs:
+            continue
+        run = _shown([r for r in runs if r.job == job.name])
+        out.append(
+            JobStatus(
+                job=job.name,
+                run=run,
+                nodes=record.nodes(job.name, run.generation) if run else (),
+                attempts=tuple(a for a in attempts if a.job == job.name),
+                first_applied_at=job.first_applied_at,
+            )
+        )
+    return tuple(out)
+
+
+def _shown(runs: Sequence[Run]) -> Run | None:
+    """The one that holds capacity, else the newest."""
+    holding = [r for r in runs if r.status in HOLDING or r.status is RunStatus.LOST]
+    return holding[-1] if holding else (runs[-1] if runs else None)
+
+
+def document(status: JobStatus) -> dict[str, Any]:
+    """JSON-ready."""
+    launches = [a for a in status.attempts if a.generation is not None and a.action == "apply"]
+    return {
+        "job": status.job,
+        "first_applied_at": status.first_applied_at,
+        "unfinished": status.unfinished,
+        "run": run_document(status.run, status.nodes) if status.run else None,
+        "attempts": [attempt_document(a) for a in launches],
+    }
+
+
+def run_document(run: Run, nodes: Sequence[Node]) -> dict[str, Any]:
+    """A run and its nodes, JSON-ready."""
+    plain = (
+        "generation",
+        "plan_digest",
+        "rank",
+        "placement_id",
+        "offer_id",
+        "cloud",
+        "target",
+        "region",
+        "zone",
+        "pool",
+    )
+    return {
+        **{name: getattr(run, name) for name in (*plain, "instance_type", "capacity", "started_at", "ended_at")},
+        "id": run.id,
+        "status": run.status.value,
+        "usd_per_hour": f"{run.usd_per_hour:.4f}",
+        "nodes_wanted": run.nodes,
+        "nodes": [
+            {"rank": n.rank, "instance_id": n.instance_id, "address": n.address, "status": n.status.value, "at": n.at}
+            for n in nodes
+        ],
+    }
+
+
+def attempt_document(a: Attempt) -> dict[str, Any]:
+    """A launch attempt, JSON-ready, less the provider's own words."""
+    return {
+        "stack": a.stack,
+        "generation": a.generation,
+        "at": a.at,
+        "outcome": a.outcome.value if a.outcome else None,
+        "kind": a.kind,
+        "code": a.code,
+        "scope": a.scope,
+    }

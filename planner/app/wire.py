@@ -1,0 +1,73 @@
+"""The real ports: the database, Terraform, the CDK, the clouds' SDKs, the clock.  The only place that makes them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from planner.app.inputs import RECORD_FILE
+from planner.state.engine import sqlite_url
+
+if TYPE_CHECKING:
+    from planner.app.ports import Ports, Tell
+    from planner.model.market import Market
+    from planner.model.project import Project
+    from planner.model.stack import StackInput
+    from planner.state.record import Record
+
+
+class SystemClock:
+    """The machine's."""
+
+    def now(self) -> datetime:
+        """UTC."""
+        return datetime.now(UTC)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+def database_url() -> str:
+    """SKYPLAN_DATABASE_URL, else the file in `.skyplan`."""
+    return os.environ.get("SKYPLAN_DATABASE_URL") or sqlite_url(RECORD_FILE)
+
+
+def record(project: Project) -> Record:
+    """The project's record, made where there is none.  Raises MissingPart, InputError."""
+    try:
+        from planner.state.record import Record  # noqa: PLC0415 - sqlalchemy, optional
+    except ImportError as error:
+        from planner.state.engine import missing  # noqa: PLC0415 - only on an error
+
+        raise missing("SQLAlchemy", "record") from error
+    return Record.open(database_url(), project.name)
+
+
+def ports(project: Project, market: Market, tell: Tell) -> Ports:
+    """Everything real."""
+    from planner.app.lease import myself  # noqa: PLC0415 - only where stacks are applied
+    from planner.app.ports import Ports  # noqa: PLC0415
+    from planner.app.terraform import RealTerraform  # noqa: PLC0415
+    from planner.clouds.choose import RealClouds  # noqa: PLC0415
+
+    return Ports(
+        record=record(project),
+        terraform=RealTerraform(project),
+        clouds=RealClouds(),
+        clock=SystemClock(),
+        tell=tell,
+        synth=_synth,
+        project=project,
+        market=market,
+        holder=myself(),
+    )
+
+
+def _synth(given: StackInput) -> Mapping[str, Any]:
+    from stacks.app import document  # noqa: PLC0415 - starts node
+
+    return document(given)
