@@ -48,7 +48,7 @@ def patterns(fields: Fields, key: str, known: Iterable[str], what: str, *, stric
         if text is None:
             return None
         if not is_pattern(text):
-            hint = "write a name or a glob such as us-east-*, with at most 4 `*`"
+            hint = "write a name or a glob such as us-east-*, with at most 3 `*`"
             fields.report.error(node.at, "SKY-SPEC-105", f"`{path}`: {shown(text)} is no pattern", hint)
             return None
         if names and not any(matches((text,), name) for name in names):

@@ -6,6 +6,7 @@ not in the words is an error with near misses, however close it comes (`A100-8:8
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from planner.model.workload import GpuOption
@@ -43,13 +44,29 @@ def near_names(name: str, words: Words) -> tuple[str, ...]:
     found: dict[str, None] = dict.fromkeys(near(name, words.gpus))
     for key in near(spelling(name), words.aliases):
         found |= dict.fromkeys(words.aliases[key])
+    inside = spelling(name)
+    parts = [gpu for gpu in words.gpus if spelling(gpu) in inside]
+    found |= dict.fromkeys(sorted(parts, key=lambda gpu: (-len(gpu), gpu)))
     return tuple(found)[:4]
+
+
+def _larger(report: Report, path: str, at: Location, name: str, *, found: str, words: Words) -> None:
+    """A bare name that is the canonical one of a model with two memories (`A100` next to `A100-80GB`): say which is taken."""
+    others = [gpu for gpu in sorted(words.gpus) if re.fullmatch(rf"{re.escape(found)}-[0-9]+GB", gpu)]
+    if not others or spelling(name) != spelling(found):
+        return
+    own = f"{found}-{words.gpus[found]:g}GB"
+    plain = [own] if models_of(own, words) == (found,) else []
+    hint = f"write {' or '.join(f'`{choice}`' for choice in plain + others)} to be plain about it"
+    summary = f"`{path}`: {shown(name)} means the one with {words.gpus[found]:g} GiB, not {', '.join(others)}"
+    report.warning(at, "SKY-SPEC-107", summary, hint)
 
 
 def model(report: Report, path: str, at: Location, name: str, words: Words, *, with_count: str = "") -> str | None:
     """The one canonical model; SKY-SPEC-106 or 107 else."""
     found = models_of(name, words)
     if len(found) == 1:
+        _larger(report, path, at, name, found=found[0], words=words)
         return found[0]
     choices = [f"`{choice}{with_count}`" for choice in found or near_names(name, words)]
     listed = " or ".join(choices)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MAX_STARS: Final = 4
+MAX_STARS: Final = 3
 MAX_LENGTH: Final = 64
 _PATTERN: Final = re.compile(r"[A-Za-z0-9._*?/-]+", re.ASCII)
 
 
 def is_pattern(text: str) -> bool:
-    """A name or glob of at most 64 characters with at most 4 `*`."""
+    """A name or glob of at most 64 characters with at most 3 `*`."""
     return bool(_PATTERN.fullmatch(text)) and len(text) <= MAX_LENGTH and text.count("*") <= MAX_STARS
 
 

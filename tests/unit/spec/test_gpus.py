@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from planner.model.diagnostic import Severity
+from planner.model.project import Project
 from planner.model.workload import GpuOption
 from planner.spec.gpus import models_of
+from planner.spec.job import parse_jobs
 from tests.unit.spec.spec_words import JOB, WORDS, job_of, jobs_of
 
 
@@ -55,7 +60,19 @@ def test_an_unknown_name_never_becomes_another_gpu(written: str) -> None:
     assert (only.code, str(only.location)) == ("SKY-SPEC-106", "job.yaml:3")
 
 
+def test_a_bare_name_that_is_the_smaller_of_two_models_is_taken_with_a_warning() -> None:
+    words = replace(WORDS, gpus={"A100": 40, "A100-80GB": 80}, aliases={"a10040gb": ("A100",)})
+    text = JOB.replace("A100-80GB:8", "a100:8", 1)
+    (job,), (only,) = parse_jobs(text, "job.yaml", words, Project())
+    assert job.resources.accelerators == (GpuOption(model="A100", count=8),)
+    assert (only.code, only.severity, str(only.location)) == ("SKY-SPEC-107", Severity.WARNING, "job.yaml:3")
+    assert "`A100-40GB` or `A100-80GB`" in only.hint
+    assert parse_jobs(text.replace("a100:8", "A100-40GB:8"), "job.yaml", words, Project())[1] == ()
+
+
 def test_near_misses_are_named() -> None:
+    _, (inside,) = jobs_of(_accelerators("tesla-L4:1"))
+    assert "`L4:1`" in inside.hint
     _, (only,) = jobs_of(_accelerators("A100-8:8"))
     assert "did you mean" in only.hint
     assert "A100-80GB:8" in only.hint
