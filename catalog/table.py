@@ -23,7 +23,7 @@ class Table:
         try:
             with path.open(newline="", encoding="utf-8") as file:
                 reader = csv.reader(file, strict=True)
-                head: list[str] = next(reader, [])
+                head = next(reader, list[str]())
                 if tuple(head) != self.columns:
                     self.wrong(1, f"columns are {','.join(head) or '(none)'}, expected {','.join(self.columns)}")
                     return
