@@ -46,7 +46,8 @@ def run_of(plan: PlacementPlan, placement: Placement, *, gpus: int, vcpus: int) 
 
 def launch(ports: Ports, writer: Writer, run: Run, stack: Stack) -> tuple[Node, ...]:
     """Apply the compute stack and record its nodes.  Raises Refused when nothing of it is left: the run has then failed."""
-    scopes = {"capacity": run.pool, "quota": run.pool, "unknown": run.offer_id}
+    # `Unsupported` is about the type in that zone; the pool may serve its siblings
+    scopes = {"Unsupported": run.offer_id, "capacity": run.pool, "quota": run.pool, "unknown": run.offer_id}
     intent = writer.intend(replace(stack, status=StackStatus.TOUCHED), Action.APPLY, ports.clock.now(), scope=run.pool)
     try:
         ports.terraform.prepare(stack)

@@ -92,11 +92,16 @@ def destroy_stack(ports: Ports, writer: Writer, stack: Stack) -> None:
 def refuse(
     ports: Ports, writer: Writer, intent: int, stack: Stack, error: TerraformError, *, scopes: Mapping[str, str]
 ) -> Refused:
-    """Record a refusal, whole.  `scopes`: what the availability memory shall hold it against, by kind."""
+    """Record a refusal, whole.  `scopes`: what the availability memory shall hold it against, by the cloud's code or by kind."""
     kind, code = ports.terraform.classify(error)
     detail = error.output or str(error)
     writer.refused(
-        intent, ports.clock.now(), code=code or kind, kind=kind, scope=scopes.get(kind, ""), detail=detail[-DETAIL:]
+        intent,
+        ports.clock.now(),
+        code=code or kind,
+        kind=kind,
+        scope=scopes.get(code) or scopes.get(kind, ""),
+        detail=detail[-DETAIL:],
     )
     return Refused(kind=kind, code=code, stack=stack.name, error=error)
 

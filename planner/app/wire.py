@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.app.inputs import RECORD_FILE
@@ -51,12 +52,12 @@ def ports(project: Project, market: Market, tell: Tell) -> Ports:
     """Everything real."""
     from planner.app.lease import myself  # noqa: PLC0415 - only where stacks are applied
     from planner.app.ports import Ports  # noqa: PLC0415
-    from planner.app.terraform import RealTerraform  # noqa: PLC0415
     from planner.clouds.choose import RealClouds  # noqa: PLC0415
+    from stacks.tool import TerraformStacks  # noqa: PLC0415
 
     return Ports(
         record=record(project),
-        terraform=RealTerraform(project),
+        terraform=TerraformStacks(Path.cwd(), project.name),
         clouds=RealClouds(),
         clock=SystemClock(),
         tell=tell,

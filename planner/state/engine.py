@@ -34,7 +34,7 @@ def open_engine(url: str, *, upgrade: bool = True) -> Engine:
     try:
         from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415 - slow; only with a record
     except ImportError as error:
-        raise _missing("SQLAlchemy", "record") from error
+        raise missing("SQLAlchemy", "record") from error
     engine = _engine(url)
     try:
         with engine.connect() as connection:
@@ -66,7 +66,7 @@ def _engine(url: str) -> Engine:
     except ArgumentError as error:
         raise _refused("SKYPLAN_DATABASE_URL is no database URL, such as postgresql://user@host/name") from error
     except ImportError as error:
-        raise _missing("psycopg", "postgres") from error
+        raise missing("psycopg", "postgres") from error
     if engine.dialect.name == "sqlite":
         if engine.url.database:
             Path(engine.url.database).parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def _migrate(engine: Engine) -> None:
         from alembic import command  # noqa: PLC0415 - slow; only when the schema is old
         from alembic.config import Config  # noqa: PLC0415
     except ImportError as error:
-        raise _missing("alembic", "record") from error
+        raise missing("alembic", "record") from error
     from sqlalchemy import text  # noqa: PLC0415
 
     with engine.connect().execution_options(writes=True) as connection, connection.begin():
@@ -122,7 +122,8 @@ def _migrate(engine: Engine) -> None:
         command.upgrade(config, "head")
 
 
-def _missing(package: str, extra: str) -> MissingPart:
+def missing(package: str, extra: str) -> MissingPart:
+    """What to install."""
     summary = f"the record needs {package}; install it with `pip install 'skyplan[{extra}]'`"
     return MissingPart([Diagnostic(code="SKY-APPLY-316", summary=summary)])
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Engine, Table
 
 REMEMBERED_KINDS = ("capacity", "quota", "unknown")
+EVERY_PROJECT = "*"
+"""A record opened with it reads all projects, and is for reading only."""
 
 
 class Record:
@@ -179,7 +181,8 @@ class Record:
             raise StateConflict([Diagnostic(code="SKY-APPLY-320", summary=f"`{table.name}` changed meanwhile")])
 
     def _rows(self, table: Table, *wanted: ColumnElement[bool]) -> list[Mapping[str, Any]]:
-        query = select(table).where(table.c.project == self._project, *wanted)
+        mine = () if self._project == EVERY_PROJECT else (table.c.project == self._project,)
+        query = select(table).where(*mine, *wanted)
         if "id" in table.c:
             query = query.order_by(table.c.id)
         with self._engine.connect() as connection:

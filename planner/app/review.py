@@ -1,0 +1,141 @@
+"""From a plan to an order that may be applied: reads what the files say today and holds the plan against it.
+
+Every reason against is gathered before one is raised.  A plan whose run is standing or half launched is not judged anew: it was, and leaving machines
+half made would be worse.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.app import inputs, revalidate
+from planner.app.apply import Order
+from planner.app.revalidate import Today
+from planner.model.diagnostic import Diagnostic, Severity, ordered
+from planner.model.digest import digest
+from planner.model.errors import InputError, StalePlan
+from planner.model.record import LIVE, RunStatus
+from planner.model.words import words_of
+from planner.spec.normal import project_document, workload_document, workload_from_document
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planner.model.market import Market
+    from planner.model.plan import PlacementPlan
+    from planner.model.project import Project
+    from planner.model.record import Run
+    from planner.model.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """The market and the project as they are now."""
+
+    market: Market
+    project: Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewed:
+    """An order that may be applied, and what should be known about it."""
+
+    order: Order
+    warnings: tuple[Diagnostic, ...]
+
+
+def setting(project_file: Path | None, catalog: Path | None) -> Setting:
+    """Raises InputError with every error of the files."""
+    market = inputs.load_market(catalog)
+    return Setting(market=market, project=inputs.checked_project(project_file, words_of(market)))
+
+
+def review(
+    plan: PlacementPlan,
+    given: Setting,
+    runs: Sequence[Run],
+    now: datetime,
+    *,
+    saved: bool,
+    prepare: int = 2,
+    again: bool = False,
+    lease_timeout: float = 0.0,
+) -> Reviewed:
+    """`saved`: the plan is a file that people may have reviewed, not one made a moment ago.  Raises StalePlan, InputError."""
+    workload = workload_from_document(plan.job)
+    under_way = any(r.plan_digest == plan.digest and r.status in {*LIVE, RunStatus.STARTING} for r in runs)
+    against = _always(plan, given.project)
+    warnings: list[Diagnostic] = []
+    barred: dict[str, str] = {}
+    if not under_way and not against:
+        if saved:
+            today = Today(
+                job_digest=_job_digest(plan, given),
+                project_digest=digest(project_document(given.project)),
+                project=given.project,
+                market=given.market,
+            )
+            against += revalidate.changed_files(plan, today)
+            moved, barred = _prices(plan, workload, today, now)
+            against += moved
+            warnings += revalidate.age(plan, now)
+        against += revalidate.policy(plan, given.project.policy)
+    if against:
+        raise StalePlan(ordered(against))
+    order = Order(
+        plan=plan,
+        workload=workload,
+        barred=barred,
+        prepare=prepare,
+        again=again or not saved,
+        lease_timeout=lease_timeout,
+    )
+    return Reviewed(order=order, warnings=tuple(warnings))
+
+
+def _always(plan: PlacementPlan, project: Project) -> list[Diagnostic]:
+    """What no plan may be applied with."""
+    found: list[Diagnostic] = []
+    if not plan.ranked:
+        found.append(Diagnostic(code="SKY-APPLY-301", summary=f"`{plan.name}` has no feasible placement"))
+    elif not plan.status.applyable:
+        summary = f"`{plan.name}` is placed on {plan.choice.cloud}, whose stacks are not there yet"
+        found.append(Diagnostic(code="SKY-APPLY-315", summary=summary))
+    if project.backend.kind == "local" and os.environ.get("CI", "").lower() not in {"", "0", "false"}:
+        summary = "CI is set, and the state would be a file in this working folder, lost with it"
+        found.append(Diagnostic(code="SKY-APPLY-306", summary=summary))
+    return found
+
+
+def _job_digest(plan: PlacementPlan, given: Setting) -> str | None:
+    """Of the job as its file has it now, narrowed to the project; None where it is not there."""
+    from planner.spec.job import parse_jobs  # noqa: PLC0415 - yaml
+    from planner.spec.limits import narrow  # noqa: PLC0415 - yaml
+
+    file = Path(plan.inputs["job"]["file"])
+    try:
+        text = inputs.read_text(file)
+    except InputError:
+        return None
+    jobs, problems = parse_jobs(text, str(file), words_of(given.market), given.project)
+    job = next((j for j in jobs if j.name == plan.name), None)
+    if job is None:
+        errors = [d for d in problems if d.severity is Severity.ERROR]
+        if errors:
+            raise InputError(ordered(errors))
+        return None
+    return digest(workload_document(narrow(job, given.project)[0]))
+
+
+def _prices(
+    plan: PlacementPlan, workload: Workload, today: Today, now: datetime
+) -> tuple[list[Diagnostic], dict[str, str]]:
+    """Against the choice; and the runners-up that may not be tried any more, with the reason."""
+    prices = revalidate.prices_now(plan.ranked, today, now)
+    judged = {p.offer_id: revalidate.price(p, prices[p.offer_id], workload, today.project) for p in plan.ranked}
+    against = judged.pop(plan.choice.offer_id)
+    return against, {offer: found[0].summary for offer, found in judged.items() if found}
