@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError, MissingPart
-from planner.model.workload import Workload
+from planner.model.workload import SecretRef, Workload
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -44,8 +44,10 @@ class Node:
 def user_data(workload: Workload, node: Node) -> str:
     """`#cloud-config` text.
 
-    Raises InputError if it is over EC2's limit, MissingPart without Jinja2.
+    Raises InputError if it is over EC2's limit, MissingPart without Jinja2, ValueError for several nodes without a head.
     """
+    if workload.resources.nodes > 1 and not node.head:
+        raise ValueError(f"{workload.name}: several nodes need the address of rank 0")
     jinja = _jinja()
     image = f"{workload.image.ref}" if workload.image else None
     if workload.image and workload.image.digest and "@" not in workload.image.ref:
@@ -61,9 +63,10 @@ def user_data(workload: Workload, node: Node) -> str:
         nvme=node.nvme,
         passed=[*_OWN, *names],
         region=node.region,
-        registry=workload.registry_auth,
+        job=workload.name,
+        registry=_secret(workload.registry_auth, node.region) if workload.registry_auth else None,
         registry_host=_registry(image) if image else "",
-        secrets=workload.secrets,
+        secrets=[_secret(secret, node.region) for secret in workload.secrets],
         setup=bool(workload.setup),
         workdir=workload.workdir,
     )
@@ -90,6 +93,12 @@ def _exports(workload: Workload) -> str:
     }
     pairs = [*workload.env, *((name, value) for name, value in own.items() if value)]
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in pairs)
+
+
+def _secret(secret: SecretRef, region: str) -> dict[str, str]:
+    """Where the node finds a secret: an ARN names its region, a name is in the node's own."""
+    parts = secret.path.split(":")
+    return {"env": secret.env, "path": secret.path, "region": parts[3] if parts[0] == "arn" else region}
 
 
 def _script(commands: str) -> str:

@@ -1,0 +1,40 @@
+"""Terraform's own opinion of the stacks, with the real AWS provider."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.model.offer import CapacityType
+from planner.model.project import OwnNetwork
+from stacks.runner import Terraform
+from tests.emulators import terraform as machine
+from tests.stacks import inputs
+
+pytestmark = pytest.mark.terraform
+OWN = OwnNetwork(region="us-east-1", vpc_id="vpc-1", subnets=(("use1-az1", "subnet-1"),))
+
+
+@pytest.fixture(scope="session")
+def ready(tmp_path_factory):
+    if reason := machine.missing(aws=True):
+        pytest.skip(reason)
+    return machine.prepare(tmp_path_factory.mktemp("terraform"))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        inputs.network(),
+        inputs.network(own=OWN),
+        inputs.access(),
+        inputs.access(templates=(inputs.efa_template(instance_type="p5.48xlarge", efa_interfaces=32),)),
+        inputs.compute(),
+        inputs.compute(capacity=CapacityType.RESERVED, reservation="cr-0123456789abcdef0", addresses=()),
+    ],
+    ids=["network", "own-network", "access", "access-32-efa", "compute-spot", "compute-reserved"],
+)
+def test_terraform_finds_nothing_wrong(render, ready, tmp_path, given):
+    terraform = Terraform(tmp_path, environment=ready.environment)
+    terraform.write(render(given), {})
+    terraform.init(given.backend, "k.tfstate")
+    assert terraform.validate() == ()
