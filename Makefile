@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 VENV   := .venv
 BIN    := $(VENV)/bin
-JOB    ?= examples/llama3-8b-sft.yaml
+JOB    ?= examples/jobs/llama3-8b-sft.yaml
 # installs that cannot reach a registry should say so within a minute, not hang
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 

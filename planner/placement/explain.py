@@ -17,6 +17,8 @@ from planner.placement.feasible import CODES, Reject
 from planner.placement.offers import blocked
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from planner.model.workload import Workload
     from planner.placement.crowd import CoolDown
     from planner.placement.offers import Offers
@@ -57,7 +59,7 @@ class Context:
 def rejected_counts(
     offers: Offers, workload: Workload, ranking: Ranking, cool: dict[str, CoolDown]
 ) -> tuple[RejectedCount, ...]:
-    """Offers by main reason (the lowest bit), each with up to three examples: those cheapest per hour."""
+    """Offers by main reason (the lowest bit), each with up to three examples: those that came nearest."""
     bits = ranking.bits
     context = Context(offers=offers, workload=workload, ranking=ranking, cool=cool)
     main = bits & -bits
@@ -66,12 +68,18 @@ def rejected_counts(
         hit = np.flatnonzero(main == reason)
         if not len(hit):
             continue
-        price = offers.price_micros[hit]
-        price = np.where(price == UNKNOWN_PRICE, np.iinfo(np.int64).max, price)
-        nearest = hit[np.argsort(price, kind="stable")[:EXAMPLES]]
+        nearest = hit[np.lexsort((hit, _nearness(offers, ranking)[hit]))[:EXAMPLES]]
         told = tuple(f"{offers.offer_id(int(i))}: {_words(context, int(i), reason)}" for i in nearest)
         out.append(RejectedCount(code=CODES[reason], count=len(hit), examples=told))
     return tuple(sorted(out, key=lambda r: r.code))
+
+
+def _nearness(offers: Offers, ranking: Ranking) -> NDArray[np.float64]:
+    """How near offers came: by total where it is known, then by price per hour, unknown prices last."""
+    scores = ranking.judged.scores
+    out = np.where(offers.price_micros == UNKNOWN_PRICE, np.inf, offers.price_micros / 1e6 + 1e12)
+    out[scores.index] = scores.total / TICKS_PER_USD
+    return out
 
 
 def verdict(context: Context, i: int) -> Verdict:
