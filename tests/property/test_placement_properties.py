@@ -55,7 +55,7 @@ def rows(draw: st.DrawFn, least: int = 1):
     for kind, place, zone, capacity in keys:
         t = TYPES[kind]
         r = REGIONS[2] if t.cloud is Cloud.GCP else REGIONS[place % 2]
-        row = (t, r, zone, capacity, draw(prices))
+        row = (t, r, zone and f"{r.name}-{zone}", capacity, draw(prices))
         if row[:4] not in [x[:4] for x in out]:
             out.append(row)
     return out
