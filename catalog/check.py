@@ -51,7 +51,7 @@ def marks(f: Facts) -> NDArray[np.int32]:
     out = np.zeros(len(p.micros), dtype=np.int32)
     spot, listed = p.capacity == SPOT, p.capacity == ON_DEMAND
     out[p.bad] |= Mark.BAD_VALUE
-    out[_implausible(f, spot)] |= Mark.IMPLAUSIBLE
+    out[_implausible(f, spot) | _below_trusted(f, listed)] |= Mark.IMPLAUSIBLE
     dear, suspect = _spot_not_cheaper(f, spot, listed)
     out[dear] |= Mark.SPOT_NOT_CHEAPER
     out[suspect] |= Mark.UNVERIFIED
@@ -76,6 +76,24 @@ def _implausible(f: Facts, spot: NDArray[np.bool_]) -> NDArray[np.bool_]:
     high = np.array([f.gpus[t.gpu].od_max_usd * t.gpu_count for t in f.types])[p.type_ix]
     usd = p.micros / 1e6
     return (p.micros != UNKNOWN_PRICE) & ((usd < np.where(spot, low_spot, low_od)) | (usd > high))
+
+
+def _below_trusted(f: Facts, listed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Unverified on-demand prices well below the cheapest verified one per GPU of the same cloud and model.
+
+    Host and GPU prices that stem from two lists vary by region with the host, so neither the band nor the flat rule sees a GPU price that is
+    another product's (a3-edgegpu-8g at $43.07, while every verified 8 x H100 of that cloud costs $88 and more).
+    """
+    p = f.prices
+    names = {key: i for i, key in enumerate(sorted({(t.cloud.value, t.gpu) for t in f.types}))}
+    model = np.array([names[t.cloud.value, t.gpu] for t in f.types], dtype=np.int64)[p.type_ix]
+    per_gpu = p.micros / np.array([t.gpu_count for t in f.types], dtype=np.int64)[p.type_ix]
+    priced = listed & (p.micros > 0)
+    trusted = priced & ~p.doubted
+    cheapest = np.full(len(names), np.inf)
+    np.minimum.at(cheapest, model[trusted], per_gpu[trusted])
+    floor = np.where(np.isfinite(cheapest), cheapest * f.figures["below_trusted"].value, 0.0)
+    return priced & p.doubted & (per_gpu < floor[model])
 
 
 def _spot_not_cheaper(

@@ -31,6 +31,16 @@ COLUMNS = {
     "figures.csv": "figure value unit as_of source",
     "aliases.csv": "spelling gpus",
 }
+_GENERAL = (
+    *("setup_minutes", "pull_mb_per_s", "unknown_nic_gbps", "default_disk_gb", "default_pool_cap_nodes"),
+    *("topology_loss.nvlink", "topology_loss.pcie", "topology_loss.ethernet", "default_interruptions_per_hour"),
+    *("price_ttl_hours.on_demand", "price_ttl_hours.spot", "disagreement", "below_trusted", "gbps.same_region"),
+    *("gbps.same_cloud.same_area", "gbps.same_cloud.other_area"),
+    *("gbps.other_cloud.same_area", "gbps.other_cloud.other_area"),
+)
+_BY_CLOUD = ("acquire_minutes", "nat_usd_per_hour", "nat_usd_per_gb", "disk_usd_per_gb_month")
+REQUIRED_FIGURES = (*_GENERAL, *(f"{name}.{cloud}" for name in _BY_CLOUD for cloud in CLOUDS))
+"""Without one of these no offer can be judged or priced."""
 MEMORY_TOLERANCE = 0.08
 """A part may report up to 8 % less than its nominal memory (A10G: 22,888 of 24,576 MiB)."""
 
@@ -148,8 +158,19 @@ def read_regions(table: Table) -> Places:
 
 
 def read_figures(table: Table) -> dict[str, Figure]:
-    """Named constants."""
-    return {row[0]: Figure(table.number(k, "value"), row[2], row[4], row[3]) for k, row in enumerate(table.rows)}
+    """Named constants.  Those in REQUIRED_FIGURES must be there; a missing one is noted and stands as 0 until the errors are raised."""
+    out: dict[str, Figure] = {}
+    for k, row in enumerate(table.rows):
+        if row[0] in out:
+            table.wrong(k + 2, f"`{row[0]}` stands twice", "SKY-CAT-107")
+        if not row[2] or not row[3] or not row[4]:
+            table.wrong(k + 2, f"`{row[0]}` lacks a unit, a date or a source")
+        out[row[0]] = Figure(table.number(k, "value"), row[2], row[4], row[3])
+    for name in REQUIRED_FIGURES:
+        if name not in out:
+            table.wrong(1, f"figure `{name}` is missing", "SKY-CAT-110")
+            out[name] = Figure(0.0, "", "", "")
+    return out
 
 
 def read_aliases(table: Table, gpus: dict[str, Gpu]) -> dict[str, tuple[str, ...]]:

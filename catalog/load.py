@@ -15,10 +15,11 @@ import numpy as np
 
 from catalog import check, files
 from catalog.links import links
-from catalog.prices import Prices, read_prices
+from catalog.prices import Prices, day_of, read_prices
 from planner.model.diagnostic import ordered
 from planner.model.errors import InputError
 from planner.model.market import Mark, Market
+from planner.model.words import Words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,8 +39,34 @@ def digest_of(folder: Path) -> str:
     return "sha256:" + whole.hexdigest()
 
 
-def load_facts(folder: Path | None = None) -> tuple[check.Facts, dict[str, Table], dict[str, tuple[str, ...]]]:
-    """Everything but traffic and interruptions; what `catalog check` reads.  Raises InputError."""
+def load_words(folder: Path | None = None) -> Words:
+    """The names that job files may use, without prices, traffic and interruptions.  Raises InputError where one of those files is broken."""
+    folder = folder or files.PACKAGED
+    problems: list[Diagnostic] = []
+    gpus = files.read_gpus(files.open_table(folder, "gpus.csv", problems))
+    types = files.read_types(files.open_table(folder, "instance_types.csv", problems), gpus)
+    places = files.read_regions(files.open_table(folder, "regions.csv", problems))
+    aliases = files.read_aliases(files.open_table(folder, "aliases.csv", problems), gpus)
+    if problems:
+        raise InputError(ordered(problems))
+    regions: dict[str, list[str]] = {}
+    for region in places.regions:
+        regions.setdefault(region.cloud.value, []).append(region.name)
+    return Words(
+        gpus={t.gpu: t.gpu_memory_gib for t in types},
+        aliases=aliases,
+        regions={cloud: tuple(names) for cloud, names in regions.items()},
+        instance_types=tuple(t.name for t in types),
+    )
+
+
+def load_facts(
+    folder: Path | None = None, *, as_of: str | None = None
+) -> tuple[check.Facts, dict[str, Table], dict[str, tuple[str, ...]]]:
+    """Everything but traffic and interruptions; what `catalog check` reads.  Raises InputError, and ValueError for an `as_of` that is no date.
+
+    Ages count at `as_of` (an ISO date), else at the newest observation.
+    """
     folder = folder or files.PACKAGED
     problems: list[Diagnostic] = []
     tables = {name: files.open_table(folder, name, problems) for name in files.COLUMNS}
@@ -59,15 +86,18 @@ def load_facts(folder: Path | None = None) -> tuple[check.Facts, dict[str, Table
         local_zones=places.local_zones,
         gpus=gpus,
         figures=figures,
-        as_of_day=newest,
+        as_of_day=newest if as_of is None else day_of(as_of),
     )
     return facts, tables, aliases
 
 
-def load_market(folder: Path | None = None) -> Market:
-    """The packaged snapshot, or the same files in a folder of the user's.  Raises InputError."""
+def load_market(folder: Path | None = None, *, as_of: str | None = None) -> Market:
+    """The packaged snapshot, or the same files in a folder of the user's; ages count at `as_of`, else at the newest observation.
+
+    Raises InputError, and ValueError for an `as_of` that is no date.
+    """
     folder = folder or files.PACKAGED
-    facts, tables, aliases = load_facts(folder)
+    facts, tables, aliases = load_facts(folder, as_of=as_of)
     problems: list[Diagnostic] = tables["tariffs.csv"].problems
     tariffs = files.read_tariffs(tables["tariffs.csv"])
     traffic = links(tariffs, tables["tariff_rules.csv"], tables["throughput.csv"], facts.regions, facts.figures)

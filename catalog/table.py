@@ -14,14 +14,14 @@ from planner.model.diagnostic import Diagnostic, Location
 
 
 class Table:
-    """One CSV file.  `rows` are lists of cells in the order of `columns`; row k stands at line k + 2."""
+    """One CSV file.  `rows` are lists of cells in the order of `columns`; row k stands at line k + 2, so a cell holds no line break."""
 
     def __init__(self, path: Path, columns: Sequence[str], problems: list[Diagnostic]) -> None:
         """Read it; what is wrong goes to `problems`."""
         self.path, self.problems, self.columns = path, problems, tuple(columns)
         self.rows: list[list[str]] = []
         try:
-            with path.open(newline="", encoding="utf-8") as file:
+            with path.open(newline="", encoding="utf-8-sig") as file:
                 reader = csv.reader(file, strict=True)
                 head = next(reader, list[str]())
                 if tuple(head) != self.columns:
@@ -29,11 +29,13 @@ class Table:
                     return
                 width = len(self.columns)
                 for row in reader:
-                    if len(row) == width:
-                        self.rows.append(row)
-                    else:
-                        self.wrong(len(self.rows) + 2, f"{len(row)} cells, expected {width}")
-                        self.rows.append((row + [""] * width)[:width])
+                    if reader.line_num != len(self.rows) + 2:
+                        self.wrong(len(self.rows) + 2, "a cell runs over the end of its line; is a quote missing?")
+                        return
+                    if len(row) != width:
+                        self.wrong(reader.line_num, f"{len(row)} cells, expected {width}")
+                        row += [""] * width  # noqa: PLW2901 - so that the other cells are judged too
+                    self.rows.append(row[:width])
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             self.wrong(len(self.rows) + 2 if self.rows else 1, f"cannot be read: {error}")
 
