@@ -35,7 +35,7 @@ def _loopback_only() -> None:
 
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [n for n in os.environ if n.startswith("SKYPLAN_") and n not in ("SKYPLAN_TERRAFORM",)]:
+    for name in [n for n in os.environ if n.startswith("SKYPLAN_") and n != "SKYPLAN_TERRAFORM"]:
         monkeypatch.delenv(name)
     for name in ("CI", "FORCE_COLOR", "CDKTF_OUTDIR"):
         monkeypatch.delenv(name, raising=False)

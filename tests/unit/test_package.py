@@ -1,0 +1,20 @@
+"""What is installed: every data file that the code reads is listed as package data."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_data_file_is_packaged() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    packaged = {p for package, globs in listed.items() for glob in globs for p in (ROOT / package.replace(".", "/")).glob(glob)}
+    present = {
+        p
+        for root in ("planner", "stacks", "modules", "catalog")
+        for p in (ROOT / root).rglob("*")
+        if p.is_file() and p.suffix not in (".py", ".pyc") and "__pycache__" not in p.parts
+    }
+    assert present - packaged == set()
