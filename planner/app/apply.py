@@ -192,12 +192,10 @@ def _or_stop(answer: Refused, ports: Ports, refused: list[Refused]) -> None:
         raise _error(answer) from answer
     refused.append(answer)
     if answer.kind == "unknown":
-        ports.tell(
-            answer.stack,
-            f"refused for a reason skyplan does not know [SKY-APPLY-310]:\n{answer.error.output or answer.error}",
-        )
+        said = answer.error.output or answer.error
+        ports.tell("", f"{answer.stack}: refused for a reason skyplan does not know [SKY-APPLY-310]:\n{said}")
     else:
-        ports.tell(answer.stack, f"refused: {answer.code} [{CODES[answer.kind]}]")
+        ports.tell("", f"{answer.stack}: refused: {answer.code} [{CODES[answer.kind]}]")
 
 
 def _error(answer: Refused) -> TerraformError:
