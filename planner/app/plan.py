@@ -16,11 +16,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.app import compose, inputs
+from planner.model.diagnostic import Diagnostic
 from planner.model.digest import digest
+from planner.model.errors import InputError
 from planner.model.grants import Grant
 from planner.model.ledger import Ledger
-from planner.model.plan import METHOD, Placement, PlacementPlan, PlanStatus, StackRef
-from planner.placement.address import addresses
+from planner.model.plan import METHOD, Caveat, Placement, PlacementPlan, PlanStatus, StackRef
+from planner.placement.address import addresses, zone_cidrs
 from planner.placement.fleet import Placed, Policy, ledger_digest, memory_digest, moment
 from planner.placement.fleet import plan as place
 from planner.placement.rank import RANKED
@@ -31,10 +33,14 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from planner.model.diagnostic import Diagnostic
     from planner.model.market import Market
     from planner.model.project import Project
     from planner.model.workload import Workload
+
+
+BARE = Caveat(
+    code="SKY-RUN-501", text="no agent on the nodes yet: the job runs bare, without progress or rotating credentials"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +119,9 @@ def complete(placed: Placed, taken: Ledger, read: inputs.Inputs, policy: Policy,
     grants: dict[str, tuple[Grant, ...]] = {}
     ranked: list[Placement] = []
     for p in placed.ranked:
-        one = replace(p, addresses=_addresses(p, workload, taken, project, market))
+        one = replace(
+            p, caveats=tuple(sorted((*p.caveats, BARE))), addresses=_addresses(p, workload, taken, project, market)
+        )
         rights = compose.placement_grants(workload, one, project)
         key = compose.grants_digest(rights)
         grants[key] = rights
@@ -136,18 +144,24 @@ def complete(placed: Placed, taken: Ledger, read: inputs.Inputs, policy: Policy,
 
 
 def _addresses(p: Placement, workload: Workload, taken: Ledger, project: Project, market: Market) -> tuple[str, ...]:
-    """Fixed where nodes must know each other and the network is ours; a lone node takes what the cloud gives.
+    """Fixed where nodes must know each other; a lone node takes what the cloud gives.
 
     A placement keeps the addresses it holds already; any other placement of the job must not collide with them, as both may stand side by side.
     """
-    if p.nodes == 1 or compose.own_network(compose.target_of(project, p), p.region):
+    if p.nodes == 1:
         return ()
+    region = compose.region_of(market, p)
+    own = compose.own_network(compose.target_of(project, p), p.region)
+    subnet = dict(own.cidrs)[p.zone] if own else dict(zone_cidrs(region))[p.zone]
     used: set[str] = set()
     for h in taken.holdings:
         if h.job == workload.name and (h.pool, h.instance_type) == (p.pool, p.instance_type):
             continue
         used.update(h.addresses)
-    return addresses(compose.region_of(market, p), p.zone, workload.name, p.nodes, frozenset(used))
+    try:
+        return addresses(subnet, workload.name, p.nodes, frozenset(used))
+    except ValueError as error:
+        raise InputError([Diagnostic(code="SKY-REJ-212", summary=f"{workload.name}: {error}")]) from error
 
 
 def _stacks(ranked: Sequence[Placement], workload: Workload, project: Project, market: Market) -> tuple[StackRef, ...]:

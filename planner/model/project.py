@@ -10,12 +10,16 @@ from planner.model.workload import Constraints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnNetwork:
-    """The user's own network in one region, used instead of a new one.  `subnets`: (zone, subnet id)."""
+    """The user's own network in one region, used instead of a new one.  `subnets`: (zone, subnet id).
+
+    cidrs   (zone, CIDR) of those subnets; only where it is known can several nodes be given addresses, so that they find each other
+    """
 
     region: str
     vpc_id: str
     subnets: tuple[tuple[str, str], ...]
     security_group_ids: tuple[str, ...] = ()
+    cidrs: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ first free one of a hash sequence over job and rank, given the addresses that ot
 from __future__ import annotations
 
 import hashlib
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 
 from planner.model.offer import Region
 
@@ -35,10 +35,12 @@ def zone_cidrs(region: Region) -> tuple[tuple[str, str], ...]:
     return tuple((zone, f"10.{region.net_index}.{16 * k}.0/20") for k, zone in enumerate(zones))
 
 
-def addresses(region: Region, zone: str, job: str, nodes: int, taken: frozenset[str]) -> tuple[str, ...]:
-    """One private address per rank in the zone's subnet, none of `taken` and all different."""
-    cidr = IPv4Network(dict(zone_cidrs(region))[zone])
+def addresses(subnet: str, job: str, nodes: int, taken: frozenset[str]) -> tuple[str, ...]:
+    """One private address per rank in the subnet (a CIDR), none of `taken` and all different.  Raises ValueError where there is no room."""
+    cidr = IPv4Network(subnet)
     room = cidr.num_addresses - RESERVED_LOW - 1
+    if nodes + sum(IPv4Address(a) in cidr for a in taken) > room:
+        raise ValueError(f"{subnet} has no room for {nodes} nodes more")
     out: list[str] = []
     used = set(taken)
     for rank in range(nodes):

@@ -126,7 +126,9 @@ def _words(c: Context, i: int, reason: Reject) -> str:  # noqa: C901, PLR0911, P
                 f"{t.link_note or t.link.value} between the GPUs; an interconnect-sensitive job needs NVLink or better"
             )
         case Reject.NETWORK:
-            return "the target brings its own networks, and none has a subnet there"
+            return "the target brings its own networks, and none has a subnet there" + (
+                " whose CIDR is given" if r.nodes > 1 else ""
+            )
         case Reject.QUOTA:
             return f"the target's quota has no room for {r.nodes} x {t.name}"
         case Reject.FAILURE:

@@ -138,18 +138,18 @@ def place_bits(offers: Offers, workload: Workload) -> NDArray[np.int32]:
     bad = (offers.price_micros == UNKNOWN_PRICE) | ((offers.marks & int(_BAD_PRICE)) != 0)
     bad |= (offers.price_micros <= 0) & (offers.capacity != RESERVED)
     bits[bad] |= Reject.PRICE
-    bits |= _network_bits(offers)
+    bits |= _network_bits(offers, workload.resources.nodes)
     bits |= _reservation_bits(offers, workload)
     return bits
 
 
-def _network_bits(offers: Offers) -> NDArray[np.int32]:
-    """A target that brings its own networks offers only their regions and zones."""
+def _network_bits(offers: Offers, nodes: int) -> NDArray[np.int32]:
+    """A target that brings its own networks offers only their regions and zones; for several nodes, only subnets with a known CIDR."""
     bits = np.zeros(len(offers), dtype=np.int32)
     for k, target in enumerate(offers.targets):
         if not target.networks:
             continue
-        allowed = {(n.region, zone) for n in target.networks for zone, _ in n.subnets}
+        allowed = {(n.region, zone) for n in target.networks for zone, _ in (n.subnets if nodes == 1 else n.cidrs)}
         here = np.flatnonzero(offers.target_ix == k)
         for i in here:
             if (offers.region(int(i)).name, offers.zone(int(i))) not in allowed:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from planner.model.project import Project
 
 #: fields whose pairs are written as an object; in all other places a pair is a list of two
-_OBJECTS: Final = frozenset({"env", "tags", "settings", "provider_versions", "images", "subnets"})
+_OBJECTS: Final = frozenset({"env", "tags", "settings", "provider_versions", "images", "subnets", "cidrs"})
 
 
 def workload_document(workload: Workload) -> dict[str, Any]:

@@ -97,6 +97,11 @@ def _network() -> Schema:
         vpc_id=text("Its id.", "vpc-0abc"),
         subnets=STRINGS
         | {"description": "Zone -> subnet id.", "minProperties": 1, "examples": [{"use1-az4": "subnet-0abc"}]},
+        cidrs=STRINGS
+        | {
+            "description": "Zone -> CIDR of its subnet; needed for jobs of several nodes.",
+            "examples": [{"use1-az4": "10.20.0.0/20"}],
+        },
         security_groups=listed(text("An id.", "sg-0abc"), "Security groups of the nodes, instead of a new one."),
     )
 

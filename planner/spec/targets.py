@@ -6,6 +6,7 @@ Decides whether each is well formed and its names exist.  Asks no cloud whether 
 from __future__ import annotations
 
 import re
+from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Final
 
 from planner.model.offer import Cloud
@@ -29,6 +30,7 @@ _ACCOUNT: Final = {
 }
 _TARGET: Final = r"[a-z][a-z0-9-]{0,18}[a-z0-9]|[a-z]"
 _ARN: Final = r"arn:aws[a-z-]*:{service}:[a-z0-9-]*:[0-9]{{12}}:{kind}.+"
+SMALLEST_SUBNET: Final = 32
 CAPACITIES: Final = ("on_demand", "spot")
 
 
@@ -119,11 +121,27 @@ def _network(f: Fields, cloud: str, known: tuple[str, ...]) -> OwnNetwork | None
     subnets = f.strings("subnets")
     if not subnets:
         f.missing("`subnets`", "write {zone: subnet id}, such as {use1-az4: subnet-0abc}")
+    cidrs = _cidrs(f, dict(subnets))
     groups = f.words("security_groups", f.report.text)
     f.finish()
     if not (region and vpc and subnets):
         return None
-    return OwnNetwork(region=region, vpc_id=vpc, subnets=subnets, security_group_ids=groups)
+    return OwnNetwork(region=region, vpc_id=vpc, subnets=subnets, security_group_ids=groups, cidrs=cidrs)
+
+
+def _cidrs(f: Fields, subnets: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """Of subnets that are named, each an IPv4 network of at least 32 addresses."""
+    found = f.strings("cidrs")
+    for zone, cidr in found:
+        problem = "" if zone in subnets else f"`cidrs`: no subnet is named for {shown(zone)}"
+        try:
+            if IPv4Network(cidr).num_addresses < SMALLEST_SUBNET:
+                problem = problem or f"`cidrs`: {shown(cidr)} is too small for addresses of nodes"
+        except ValueError:
+            problem = problem or f"`cidrs`: {shown(cidr)} is no IPv4 network"
+        if problem:
+            f.report.error(f.node.at, "SKY-SPEC-105", problem, "write {zone: CIDR}, such as {use1-az4: 10.20.0.0/20}")
+    return found
 
 
 def _quota(f: Fields, words: Words, known: tuple[str, ...]) -> Quota | None:

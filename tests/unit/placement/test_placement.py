@@ -11,7 +11,7 @@ import pytest
 from planner.model.ledger import AvailabilityMemory, Failure, Holding, Ledger
 from planner.model.market import Mark
 from planner.model.offer import CapacityType, Cloud, Fabric, Link
-from planner.model.project import PriceOverride, Quota, Reservation, Target
+from planner.model.project import OwnNetwork, PriceOverride, Quota, Reservation, Target
 from planner.model.workload import GpuOption, Resources
 from planner.placement.explain import verdict
 from planner.placement.fleet import Placed, Policy, plan
@@ -396,3 +396,15 @@ def test_a_thousand_words_of_nothing_feasible_still_count_every_offer() -> None:
 
 def test_resources_default_to_on_demand() -> None:
     assert Resources(accelerators=()).capacity == (OD,)
+
+
+def test_own_networks_offer_only_their_zones_and_several_nodes_need_a_cidr() -> None:
+    market = b.market([(P4DE, EAST, "us-east-1-a", OD, 20.0), (P4DE, EAST, "us-east-1-b", OD, 19.0)])
+    own = OwnNetwork(region="us-east-1", vpc_id="vpc-1", subnets=(("us-east-1-a", "subnet-1"),))
+    one = run(market, b.workload(), project=b.project(Target(name="default", cloud=Cloud.AWS, networks=(own,))))
+    assert [p.zone for p in one.ranked] == ["us-east-1-a"]
+    assert codes(one) == {"SKY-REJ-212": 1}
+    two = b.workload(resources={"nodes": 2})
+    assert not run(market, two, project=b.project(Target(name="default", cloud=Cloud.AWS, networks=(own,)))).ranked
+    sized = replace(own, cidrs=(("us-east-1-a", "10.9.0.0/24"),))
+    assert run(market, two, project=b.project(Target(name="default", cloud=Cloud.AWS, networks=(sized,)))).ranked
