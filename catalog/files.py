@@ -26,7 +26,7 @@ COLUMNS = {
     "prices.csv": "cloud region zone instance_type capacity usd_per_hour as_of source other_usd_per_hour other_source trust",
     "tariffs.csv": "tariff from_gb usd_per_gb as_of source trust",
     "tariff_rules.csv": "from_cloud from_region to_cloud to_region tariff",
-    "throughput.csv": "from_cloud from_region to_cloud to_region gbps",
+    "throughput.csv": "from_cloud from_region to_cloud to_region gbps as_of source",
     "interruptions.csv": "cloud region instance_type band per_hour as_of source",
     "figures.csv": "figure value unit as_of source",
     "aliases.csv": "spelling gpus",

@@ -7,6 +7,7 @@ published (the default in figures.csv).
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -39,14 +40,23 @@ def digest_of(folder: Path) -> str:
     return "sha256:" + whole.hexdigest()
 
 
+def _tables(folder: Path, names: Iterable[str], problems: list[Diagnostic]) -> dict[str, Table]:
+    """The files by name.  Raises InputError where one cannot be read to its end: its rows would seem missing to the others."""
+    tables = {name: files.open_table(folder, name, problems) for name in names}
+    if not all(table.whole for table in tables.values()):
+        raise InputError(ordered(problems))
+    return tables
+
+
 def load_words(folder: Path | None = None) -> Words:
     """The names that job files may use, without prices, traffic and interruptions.  Raises InputError where one of those files is broken."""
     folder = folder or files.PACKAGED
     problems: list[Diagnostic] = []
-    gpus = files.read_gpus(files.open_table(folder, "gpus.csv", problems))
-    types = files.read_types(files.open_table(folder, "instance_types.csv", problems), gpus)
-    places = files.read_regions(files.open_table(folder, "regions.csv", problems))
-    aliases = files.read_aliases(files.open_table(folder, "aliases.csv", problems), gpus)
+    tables = _tables(folder, ("gpus.csv", "instance_types.csv", "regions.csv", "aliases.csv"), problems)
+    gpus = files.read_gpus(tables["gpus.csv"])
+    types = files.read_types(tables["instance_types.csv"], gpus)
+    places = files.read_regions(tables["regions.csv"])
+    aliases = files.read_aliases(tables["aliases.csv"], gpus)
     if problems:
         raise InputError(ordered(problems))
     regions: dict[str, list[str]] = {}
@@ -69,7 +79,7 @@ def load_facts(
     """
     folder = folder or files.PACKAGED
     problems: list[Diagnostic] = []
-    tables = {name: files.open_table(folder, name, problems) for name in files.COLUMNS}
+    tables = _tables(folder, files.COLUMNS, problems)
     gpus = files.read_gpus(tables["gpus.csv"])
     types = files.read_types(tables["instance_types.csv"], gpus)
     places = files.read_regions(tables["regions.csv"])

@@ -5,7 +5,6 @@ Decides nothing about belief: a price that is no positive number becomes unknown
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from catalog.table import Table
 
 ANY_ZONE = "*"
+MOST_USD = 1e6
+"""No node costs a million USD per hour; beyond lies what the columns cannot hold."""
 _EPOCH = date(1970, 1, 1)
 _CAPACITY = {c.value: i for i, c in enumerate(CAPACITY_ORDER)}
 
@@ -60,12 +61,12 @@ def day_of(text: str) -> int:
 
 
 def micros_of(text: str) -> int:
-    """USD as millionths, -1 for what is no positive finite number."""
+    """USD as millionths, -1 for what is no number of at least a millionth and at most MOST_USD."""
     try:
         value = float(text)
     except ValueError:
         return UNKNOWN_PRICE
-    return round(value * 1e6) if math.isfinite(value) and value > 0 else UNKNOWN_PRICE
+    return (round(value * 1e6) if 0 < value <= MOST_USD else 0) or UNKNOWN_PRICE
 
 
 def read_prices(table: Table, types: Sequence[InstanceType], regions: Sequence[Region]) -> Prices:
@@ -94,7 +95,7 @@ def read_prices(table: Table, types: Sequence[InstanceType], regions: Sequence[R
         if as_of not in days:
             try:
                 days[as_of] = day_of(as_of)
-            except (ValueError, TypeError):
+            except (ValueError, OverflowError):
                 table.wrong(k + 2, f"`as_of` is `{as_of}`, expected a date")
                 continue
         micros = micros_of(usd)

@@ -14,12 +14,16 @@ from planner.model.diagnostic import Diagnostic, Location
 
 
 class Table:
-    """One CSV file.  `rows` are lists of cells in the order of `columns`; row k stands at line k + 2, so a cell holds no line break."""
+    """One CSV file.  `rows` are lists of cells in the order of `columns`; row k stands at line k + 2, so a cell holds no line break.
+
+    `whole` is False where reading stopped early: what other files say of its rows cannot be judged then.
+    """
 
     def __init__(self, path: Path, columns: Sequence[str], problems: list[Diagnostic]) -> None:
         """Read it; what is wrong goes to `problems`."""
         self.path, self.problems, self.columns = path, problems, tuple(columns)
         self.rows: list[list[str]] = []
+        self.whole = False
         try:
             with path.open(newline="", encoding="utf-8-sig") as file:
                 reader = csv.reader(file, strict=True)
@@ -36,6 +40,7 @@ class Table:
                         self.wrong(reader.line_num, f"{len(row)} cells, expected {width}")
                         row += [""] * width  # noqa: PLW2901 - so that the other cells are judged too
                     self.rows.append(row[:width])
+            self.whole = True
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             self.wrong(len(self.rows) + 2 if self.rows else 1, f"cannot be read: {error}")
 
