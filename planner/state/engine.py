@@ -5,6 +5,8 @@ Decides connection settings and when to migrate.  Alembic is imported only where
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +37,7 @@ def open_engine(url: str, *, upgrade: bool = True) -> Engine:
         from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415 - slow; only with a record
     except ImportError as error:
         raise missing("SQLAlchemy", "record") from error
-    engine = _engine(url)
+    engine = _engine(url, make=upgrade)
     try:
         with engine.connect() as connection:
             version = _version(connection)
@@ -54,7 +56,7 @@ def open_engine(url: str, *, upgrade: bool = True) -> Engine:
     return engine
 
 
-def _engine(url: str) -> Engine:
+def _engine(url: str, *, make: bool) -> Engine:
     from sqlalchemy import create_engine, event  # noqa: PLC0415 - slow; only with a record
     from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
     from sqlalchemy.pool import NullPool  # noqa: PLC0415
@@ -68,8 +70,11 @@ def _engine(url: str) -> Engine:
     except ImportError as error:
         raise missing("psycopg", "postgres") from error
     if engine.dialect.name == "sqlite":
-        if engine.url.database:
-            Path(engine.url.database).parent.mkdir(parents=True, exist_ok=True)
+        path = Path(engine.url.database or "record.sqlite")
+        if make:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        elif not path.is_file():
+            raise _refused("there is no record yet; `skyplan apply` makes it")
         event.listen(engine, "connect", _sqlite_connect)
         event.listen(engine, "begin", _sqlite_begin)
     return engine
@@ -80,10 +85,24 @@ def _sqlite_connect(connection: Any, _record: Any) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(cursor)
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
+
+
+def _write_ahead(cursor: Any) -> None:
+    """Turn the log on.  The first time needs the file alone, and SQLite does not wait for that by itself."""
+    for tries in range(BUSY_SECONDS * 20, -1, -1):
+        try:
+            if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if not tries:
+                raise
+            time.sleep(0.05)
+        else:
+            return
 
 
 def _sqlite_begin(connection: Connection) -> None:
