@@ -100,7 +100,7 @@ def run() -> None:
 def call(args: list[str]) -> int:  # noqa: PLR0911 - one exit code per way out
     """Run with `args`; the exit code."""
     try:
-        result = main.main(args=args, prog_name="skyplan", standalone_mode=False)
+        result = main.main(args=args, prog_name="skyplan", standalone_mode=False, auto_envvar_prefix="SKYPLAN")
     except click.exceptions.Exit as done:
         return int(done.exit_code)
     except click.Abort:

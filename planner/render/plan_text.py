@@ -59,6 +59,7 @@ def _runners_up(plan: PlacementPlan, count: int, paint: Paint) -> list[str]:
     best, rest = plan.choice, plan.ranked[1 : count + 1]
     if not rest:
         return []
+    known = {c.code for c in best.caveats}  # told once below; here only what is new
     rows = [("#", "where", "what", "total", "gap", "per hour", "finish", "")]
     rows += [
         (
@@ -69,7 +70,7 @@ def _runners_up(plan: PlacementPlan, count: int, paint: Paint) -> list[str]:
             f"+{usd(p.total_usd - best.total_usd)}",
             usd(p.usd_per_hour),
             duration(p.finish_hours),
-            " ".join(sorted({c.code for c in p.caveats})),
+            " ".join(sorted({c.code for c in p.caveats} - known)),
         )
         for p in rest
     ]
