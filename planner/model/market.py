@@ -126,9 +126,9 @@ class Market:
     source_ix: NDArray[np.int16]
     links: Links
     speeds: dict[str, float]
-    """GPU model -> relative training speed of one GPU, A100-80GB = 1 (see catalog/speeds.csv for sources)."""
+    """GPU model -> relative training speed of one GPU, A100-80GB = 1 (see catalog/data/gpus.csv for sources)."""
     figures: dict[str, Figure]
-    """Named constants with a source: NAT, disk, acquisition time, pull rate ... (see catalog/figures.csv)."""
+    """Named constants with a source: NAT, disk, acquisition time, pull rate ... (see catalog/data/figures.csv)."""
     as_of: str
     """ISO date of the newest observation; the moment at which ages are counted inside a plan."""
     digest: str

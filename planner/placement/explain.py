@@ -156,7 +156,7 @@ def _not_offered(c: Context, i: int) -> str:
     capacity, reserved = o.sold_as(i), o.reserved(i)
     marks = Mark(int(o.marks[i]))
     if marks & Mark.OPT_IN_ZONE:
-        return "the zone needs opting in; list it under `opt_in_zones` of the target"
+        return "the zone or its region needs opting in; list either under `opt_in_zones` of the target"
     if marks & Mark.NOT_SOLD:
         return "listed, but not sold on demand"
     if reserved:

@@ -205,11 +205,12 @@ def _opted_in(
     owner: NDArray[np.int16],
     marks: NDArray[np.int32],
 ) -> NDArray[np.int32]:
-    """Zones that a target lists under `opt_in_zones` lose their mark there."""
+    """Zones, and regions that need opting in as a whole, lose their mark where a target lists them under `opt_in_zones`."""
     for k, target in enumerate(targets):
         if target.opt_in_zones:
-            zones = matching(target.opt_in_zones, market.zones)
-            mine = (owner == k) & zones[market.zone_ix[row]]
+            zones = matching(target.opt_in_zones, (z or "-" for z in market.zones))
+            regions = matching(target.opt_in_zones, (r.name for r in market.regions))
+            mine = (owner == k) & (zones[market.zone_ix[row]] | regions[market.region_ix[row]])
             marks = np.where(mine, marks & ~int(Mark.OPT_IN_ZONE), marks).astype(np.int32)
     return marks
 

@@ -408,3 +408,13 @@ def test_own_networks_offer_only_their_zones_and_several_nodes_need_a_cidr() -> 
     assert not run(market, two, project=b.project(Target(name="default", cloud=Cloud.AWS, networks=(own,)))).ranked
     sized = replace(own, cidrs=(("us-east-1-a", "10.9.0.0/24"),))
     assert run(market, two, project=b.project(Target(name="default", cloud=Cloud.AWS, networks=(sized,)))).ranked
+
+
+@pytest.mark.parametrize(
+    ("listed", "opened"), [("us-east-1-a", ["us-east-1-a"]), ("us-east-1", ["us-east-1-a", ""]), ("us-west-2", [])]
+)
+def test_a_closed_place_opens_by_its_zone_or_its_region(listed: str, opened: list[str]) -> None:
+    rows = [(P4DE, EAST, "us-east-1-a", OD, 20.0), (P4DE, EAST, "", OD, 21.0)]
+    market = b.market(rows, marks={0: Mark.OPT_IN_ZONE, 1: Mark.OPT_IN_ZONE})
+    target = Target(name="default", cloud=Cloud.AWS, opt_in_zones=(listed,))
+    assert [p.zone for p in run(market, b.workload(), project=b.project(target)).ranked] == opened
