@@ -86,10 +86,15 @@ def _end_leaks(ports: Ports, writer: Writer) -> tuple[str, ...]:
 
 
 def _networks(ports: Ports, writer: Writer, gone: list[str], *, keep: bool) -> tuple[str, ...]:
-    """Destroy the networks this job touched, each under its own lease, less those in use.  Returns the ones kept."""
+    """Destroy the networks this job touched or ran in, each under its own lease, less those in use.  Returns the ones kept."""
     touched = {a.stack for a in ports.record.attempts(writer.job)}
+    ran = {(r.cloud, r.target, r.region) for r in ports.record.runs(writer.job)}
     kept: list[str] = []
-    for net in [s for s in ports.record.stacks() if s.kind == "network" and s.name in touched]:
+    for net in [
+        s
+        for s in ports.record.stacks()
+        if s.kind == "network" and (s.name in touched or (s.cloud, s.target, s.region) in ran)
+    ]:
         if keep:
             kept.append(net.name)
             continue

@@ -46,8 +46,8 @@ def changed_files(plan: PlacementPlan, today: Today) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     job = plan.inputs["job"]
     if today.job_digest != job["digest"]:
-        what = "is not to be found in" if today.job_digest is None else "changed since the plan was made:"
-        summary = f"job `{plan.name}` {what} {job['file']}"
+        what = "is not to be found" if today.job_digest is None else "changed since the plan was made"
+        summary = f"job `{plan.name}` {what}"
         found.append(Diagnostic(code="SKY-APPLY-302", summary=summary, location=Location(job["file"])))
     if today.project_digest != plan.inputs["project"]["digest"]:
         file = plan.inputs["project"]["file"] or "skyplan.yaml"

@@ -99,7 +99,8 @@ def _details(offers: Offers, workload: Workload, ranking: Ranking, position: int
     rate = float(offers.market.interruptions_per_hour[offers.row[i]]) * workload.resources.nodes
     nodes = f" on {workload.resources.nodes} nodes" if workload.resources.nodes > 1 else ""
     stretched = ""
-    if cells.hours[pair] > cells.speed_hours[pair] * 1.0001:
+    slowest = max(cells.read_hours[pair], cells.write_hours[pair])
+    if slowest > cells.speed_hours[pair]:
         why = "input" if cells.read_hours[pair] >= cells.write_hours[pair] else "checkpoints"
         stretched = f", stretched from {cells.speed_hours[pair]:.2f} h by the {why} link"
     data = sum(d.size_bytes * d.reads for d in workload.data) / GB

@@ -30,12 +30,27 @@ def postgresql() -> Iterator[str]:
     as_root = os.getuid() == 0
     if as_root and not shutil.which("setpriv"):
         pytest.skip("PostgreSQL does not run as root, and there is no setpriv")
-    folder = Path(subprocess.run(["mktemp", "-d", "/tmp/pg.XXXXXX"], capture_output=True, text=True, check=True).stdout.strip())
+    folder = Path(
+        subprocess.run(["mktemp", "-d", "/tmp/pg.XXXXXX"], capture_output=True, text=True, check=True).stdout.strip()
+    )
     drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if as_root else []
     if as_root:
         os.chown(folder, 65534, 65534)
     subprocess.run(
-        [*drop, initdb, "-D", folder / "data", "-U", "skyplan", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8"],
+        [
+            *drop,
+            initdb,
+            "-D",
+            folder / "data",
+            "-U",
+            "skyplan",
+            "-A",
+            "trust",
+            "--no-sync",
+            "--no-locale",
+            "-E",
+            "UTF8",
+        ],
         check=True,
         capture_output=True,
         cwd=folder,

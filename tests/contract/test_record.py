@@ -72,7 +72,12 @@ def lease(record: Record, name: str = "train", holder: str = "me", at: datetime 
 def test_a_launch_from_intent_to_nodes(record: Record) -> None:
     writer = record.writer(lease(record))
     run = writer.issue(RUN, NOW)
-    assert (run.id, run.status, run.usd_per_hour, run.addresses) == ("train-g1", RunStatus.STARTING, RUN.usd_per_hour, RUN.addresses)
+    assert (run.id, run.status, run.usd_per_hour, run.addresses) == (
+        "train-g1",
+        RunStatus.STARTING,
+        RUN.usd_per_hour,
+        RUN.addresses,
+    )
     intent = writer.intend(STACK, Action.APPLY, NOW, scope=run.pool)
     assert [a.stack for a in record.unfinished("train")] == ["cmp-train-g1"]
     assert record.stacks("train") == (replace(STACK, at="2026-07-30T12:00:00.000000Z", version=1),)
@@ -89,7 +94,9 @@ def test_a_refusal_is_remembered_and_what_ended_is_not_held(record: Record) -> N
     writer = record.writer(lease(record))
     writer.issue(RUN, NOW)
     intent = writer.intend(STACK, Action.APPLY, NOW, scope=RUN.pool)
-    writer.refused(intent, NOW, code="InsufficientInstanceCapacity", kind="capacity", scope=RUN.pool, detail="whole text")
+    writer.refused(
+        intent, NOW, code="InsufficientInstanceCapacity", kind="capacity", scope=RUN.pool, detail="whole text"
+    )
     writer.run_status(1, RunStatus.FAILED, NOW, "refused")
     (failure,) = record.memory().failures
     assert (failure.scope, failure.code, failure.kind) == (RUN.pool, "InsufficientInstanceCapacity", "capacity")
@@ -132,7 +139,9 @@ WRITES: list[Callable[..., object]] = [
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_a_writer_of_an_older_generation_is_refused_and_writes_nothing(record: Record, write: Callable[..., object]) -> None:
+def test_a_writer_of_an_older_generation_is_refused_and_writes_nothing(
+    record: Record, write: Callable[..., object]
+) -> None:
     held = lease(record)
     old = record.writer(held)
     old.issue(RUN, NOW)

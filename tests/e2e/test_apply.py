@@ -46,7 +46,9 @@ def test_apply_status_lost_node_destroy(workspace: Workspace) -> None:
     workspace.run("destroy", "train", "--auto-approve")
     assert workspace.aws.leftovers() == []
     assert "nothing was left" in workspace.run("destroy", "train", "--auto-approve").stdout
-    assert [d["code"] for d in workspace.json("apply", "plans/train.plan.json", code=1)["diagnostics"]] == ["SKY-APPLY-303"]
+    assert [d["code"] for d in workspace.json("apply", "plans/train.plan.json", code=1)["diagnostics"]] == [
+        "SKY-APPLY-303"
+    ]
 
 
 def test_two_refused_candidates_the_third_runs_and_both_are_remembered(workspace: Workspace) -> None:
@@ -63,7 +65,11 @@ def test_two_refused_candidates_the_third_runs_and_both_are_remembered(workspace
     assert lease
     assert [d["code"] for d in second["diagnostics"]] == ["SKY-APPLY-305"]
     done = json.loads(out)["jobs"][0]
-    assert (done["run"]["rank"], done["run"]["zone"], done["run"]["generation"]) == (ranked[2]["rank"], ranked[2]["zone"], 3)
+    assert (done["run"]["rank"], done["run"]["zone"], done["run"]["generation"]) == (
+        ranked[2]["rank"],
+        ranked[2]["zone"],
+        3,
+    )
     assert [(a["outcome"], a["code"]) for a in done["attempts"]] == [
         ("refused", "InsufficientInstanceCapacity"),
         ("refused", "MaxSpotInstanceCountExceeded"),
@@ -141,5 +147,3 @@ def _both_asked_for(workspace: Workspace) -> None:
             break
         time.sleep(0.05)
     time.sleep(0.5)
-
-

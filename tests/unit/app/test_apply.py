@@ -153,7 +153,11 @@ def test_a_lost_node_is_noted_and_not_made_again(world: World) -> None:
     learnt, _ = world.live(lambda ports: sync("train", ports))
     assert learnt.lost == (("train-g1", 1),)
     assert [d.code for d in learnt.warnings] == ["SKY-APPLY-318"]
-    assert [n.status for n in world.record.nodes("train", 1)] == [NodeStatus.RUNNING, NodeStatus.LOST, NodeStatus.RUNNING]
+    assert [n.status for n in world.record.nodes("train", 1)] == [
+        NodeStatus.RUNNING,
+        NodeStatus.LOST,
+        NodeStatus.RUNNING,
+    ]
     assert world.record.runs("train")[0].status is RunStatus.DEGRADED
     with pytest.raises(StalePlan) as caught:
         world.apply(again=True)

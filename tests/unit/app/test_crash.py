@@ -134,7 +134,9 @@ def test_another_plan_after_a_kill_undoes_the_half_made_launch(tmp_path: Path) -
 @pytest.mark.parametrize("end", ["apply", "destroy"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_killed_again_and_again_it_still_converges(end: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_killed_again_and_again_it_still_converges(
+    end: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     world = World(tmp_path_factory.mktemp("w"))
     if data.draw(st.booleans()):
         world.refusals, world.refuse_after = {"us-east-1-a": CAPACITY}, data.draw(st.integers(0, 2))

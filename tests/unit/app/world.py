@@ -110,7 +110,12 @@ class FakeTerraform:
                 self.states[stack.name] = made
                 raise self._error(d["zone"])
             made[rank] = self.cloud.launch(
-                d["region"], rank=rank, zone=d["zone"], instance_type=d["instance_type"], capacity=d["capacity"], tags=d["tags"]
+                d["region"],
+                rank=rank,
+                zone=d["zone"],
+                instance_type=d["instance_type"],
+                capacity=d["capacity"],
+                tags=d["tags"],
             )
             self.life.step()
         self.states[stack.name] = made
@@ -162,7 +167,9 @@ class FakeTerraform:
 
     def _error(self, key: str) -> TerraformError:
         kind, code = self.refusals[key]
-        return TerraformError([Diagnostic(code="SKY-APPLY-310", summary=f"{kind} {code}")], f"Error: api error {code}: words")
+        return TerraformError(
+            [Diagnostic(code="SKY-APPLY-310", summary=f"{kind} {code}")], f"Error: api error {code}: words"
+        )
 
 
 @dataclass
@@ -201,7 +208,12 @@ def fake_synth(given: StackInput) -> dict[str, Any]:
 
 def small_market() -> Market:
     """Four zones in two regions, each dearer than the one before."""
-    zones = [(EAST, "us-east-1-a", 10.0), (EAST, "us-east-1-b", 11.0), (WEST, "us-west-2-a", 12.0), (WEST, "us-west-2-b", 13.0)]
+    zones = [
+        (EAST, "us-east-1-a", 10.0),
+        (EAST, "us-east-1-b", 11.0),
+        (WEST, "us-west-2-a", 12.0),
+        (WEST, "us-west-2-b", 13.0),
+    ]
     return b.market([(P4DE, region, zone, CapacityType.ON_DEMAND, usd) for region, zone, usd in zones])
 
 
