@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     skip = pytest.mark.skip(reason="a long sweep: run `make test-full`")
     for item in items:
-        if "full" in item.keywords:
+        if item.get_closest_marker("full"):  # not `keywords`: they hold the names of folders too
             item.add_marker(skip)
 
 
