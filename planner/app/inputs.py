@@ -171,13 +171,13 @@ class Known:
     running: tuple[tuple[str, str], ...] = ()
 
 
-def read_record(*, offline: bool) -> Known:
+def read_record(project: str, *, offline: bool) -> Known:
     """From the record where there is one; nothing is created.  `offline` reads files only."""
     if offline or not (os.environ.get("SKYPLAN_DATABASE_URL") or RECORD_FILE.is_file()):
         return Known()
     from planner.app.recall import known  # noqa: PLC0415 - sqlalchemy
 
-    return known()
+    return known(project)
 
 
 def ledger_of(holdings: Sequence[Holding], plans: Sequence[Holding]) -> Ledger:

@@ -7,10 +7,15 @@ from planner.app.wire import database_url
 from planner.state.record import EVERY_PROJECT, Record
 
 
-def known(project: str = EVERY_PROJECT) -> Known:
-    """Of one project, or of all in the database: they share the clouds' capacity."""
-    record = Record.open(database_url(), project, upgrade=False)
+def known(project: str) -> Known:
+    """What all projects in the database hold and saw fail, for they share the clouds' capacity; what runs of this one."""
+    everyone = Record.open(database_url(), EVERY_PROJECT, upgrade=False)
     try:
-        return Known(holdings=record.holdings(), memory=record.memory(), running=record.running())
+        holdings, memory = everyone.holdings(), everyone.memory()
     finally:
-        record.close()
+        everyone.close()
+    mine = Record.open(database_url(), project, upgrade=False)
+    try:
+        return Known(holdings=holdings, memory=memory, running=mine.running())
+    finally:
+        mine.close()
