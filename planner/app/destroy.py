@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from planner.app.launch import ended
 from planner.app.lease import held
 from planner.app.prepare import NETWORK_WAIT_SECONDS
+from planner.app.recover import close
 from planner.app.steps import destroy_stack, end
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import CloudError, InputError
@@ -64,8 +64,7 @@ def _close_runs(ports: Ports, writer: Writer) -> None:
         if run.status is RunStatus.STARTING:
             writer.run_status(run.generation, RunStatus.FAILED, ports.clock.now(), "destroyed before it ran")
         elif run.status in LIVE:
-            nodes = ended(ports.record.nodes(run.job, run.generation))
-            writer.seen(run.generation, nodes, RunStatus.ENDED, ports.clock.now(), "destroyed")
+            close(ports, writer, run)
 
 
 def _end_leaks(ports: Ports, writer: Writer) -> tuple[str, ...]:

@@ -26,16 +26,8 @@ def recover(ports: Ports, writer: Writer, *, resume: Callable[[Run], bool]) -> t
 
     Raises Refused where a resumed launch is refused (it is undone then), TerraformError where one cannot be undone.
     """
-    open_intents = ports.record.unfinished(writer.job)
-    if open_intents:
-        ports.tell("", "an earlier run of skyplan did not finish; cleaning up first [SKY-APPLY-314]")
-    for intent in open_intents:
-        stack = ports.record.stack(intent.stack)
-        if stack is not None:
-            ports.terraform.settle(stack, ports.tell)
+    open_intents = _take_up(ports, writer)
     asked_to_end = {i.stack for i in open_intents if i.action is Action.DESTROY}
-    for intent in open_intents:
-        writer.abandoned(intent.id, ports.clock.now(), "its process died; taken up again")
     stacks = {s.generation: s for s in ports.record.stacks(writer.job) if s.kind == "compute"}
     resumed: tuple[Run, tuple[Node, ...]] | None = None
     for run in ports.record.runs(writer.job):
@@ -49,7 +41,23 @@ def recover(ports: Ports, writer: Writer, *, resume: Callable[[Run], bool]) -> t
                 give_up(ports, writer, run.generation, stack, "given up after a crash; what was half made is gone")
         elif stack is not None and (run.status not in LIVE or stack.name in asked_to_end):
             finish_ending(ports, writer, run, stack)
+        elif stack is None and run.status in LIVE:
+            close(ports, writer, run)  # a destroy died between the end of the stack and that of its run
     return resumed
+
+
+def _take_up(ports: Ports, writer: Writer) -> tuple[Attempt, ...]:
+    """What a dead process had begun.  Any Terraform of it has ended when this returns."""
+    open_intents = ports.record.unfinished(writer.job)
+    if open_intents:
+        ports.tell("", "an earlier run of skyplan did not finish; cleaning up first [SKY-APPLY-314]")
+    for intent in open_intents:
+        stack = ports.record.stack(intent.stack)
+        if stack is not None:
+            ports.terraform.settle(stack, ports.tell)
+    for intent in open_intents:
+        writer.abandoned(intent.id, ports.clock.now(), "its process died; taken up again")
+    return open_intents
 
 
 def _may_go_on(open_intents: tuple[Attempt, ...], stack: Stack, run: Run) -> bool:
@@ -92,5 +100,10 @@ def finish_ending(ports: Ports, writer: Writer, run: Run, stack: Stack) -> None:
     """Destroy a stack whose run is over, or whose destroying was begun."""
     destroy_stack(ports, writer, stack)
     if run.status in LIVE:
-        nodes = ended(ports.record.nodes(run.job, run.generation))
-        writer.seen(run.generation, nodes, RunStatus.ENDED, ports.clock.now(), "destroyed")
+        close(ports, writer, run)
+
+
+def close(ports: Ports, writer: Writer, run: Run) -> None:
+    """Note that a run's stack is gone, and its nodes with it."""
+    nodes = ended(ports.record.nodes(run.job, run.generation))
+    writer.seen(run.generation, nodes, RunStatus.ENDED, ports.clock.now(), "destroyed")

@@ -131,6 +131,20 @@ def test_another_plan_after_a_kill_undoes_the_half_made_launch(tmp_path: Path) -
         world.close()
 
 
+def test_an_apply_after_a_destroy_killed_at_any_step_launches_anew(tmp_path: Path) -> None:
+    dry = World(tmp_path / "dry")
+    dry.apply()
+    steps = dry.count(lambda ports: destroy("train", ports))
+    dry.close()
+    for n in range(1, steps):
+        world = World(tmp_path / str(n))
+        world.apply()
+        world.destroy(n)
+        world.apply(again=True)
+        runs_exactly(world, 3)
+        world.close()
+
+
 @pytest.mark.parametrize("end", ["apply", "destroy"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
