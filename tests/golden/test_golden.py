@@ -7,18 +7,24 @@ A case is a folder with job.yaml, perhaps skyplan.yaml and plans/; expected are 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 CASES = sorted(p.parent for p in (Path(__file__).parent / "cases").glob("*/job.yaml"))
 
 
 def skyplan(case: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-c", "from planner.cli.entry import run; run()", "plan", "job.yaml", *arguments]
-    return subprocess.run(command, cwd=case, capture_output=True, check=False, timeout=60)
+    # this tree, whatever an editable installation in the environment points at
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=case, env=env, capture_output=True, check=False, timeout=60)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda p: p.name)
@@ -35,9 +41,16 @@ def test_golden_plan(case: Path, pytestconfig: pytest.Config) -> None:
         assert data.decode() == (case / name).read_text(), f"{case.name}/{name}; --update-golden rewrites it"
 
 
-def choice(name: str) -> dict[str, object]:
-    plans = json.loads((Path(__file__).parent / "cases" / name / "plan.json").read_text())["plans"]
-    return plans[0]["ranked"][0] if plans[0]["ranked"] else {}
+def plans_of(name: str) -> list[dict[str, Any]]:
+    plans: list[dict[str, Any]] = json.loads((Path(__file__).parent / "cases" / name / "plan.json").read_text())[
+        "plans"
+    ]
+    return plans
+
+
+def choice(name: str) -> dict[str, Any]:
+    ranked = plans_of(name)[0]["ranked"]
+    return ranked[0] if ranked else {}
 
 
 def test_r12_locality_flips_the_choice() -> None:
@@ -46,7 +59,7 @@ def test_r12_locality_flips_the_choice() -> None:
 
 def test_r10_multi_node_stays_in_one_place_with_addresses() -> None:
     best = choice("h100x8-4-nodes")
-    assert best["nodes"] == len(best["addresses"]) == 4  # type: ignore[arg-type]
+    assert best["nodes"] == len(best["addresses"]) == 4
 
 
 def test_capacity_paid_for_wins_and_the_quota_bars_the_other_target() -> None:
@@ -65,3 +78,48 @@ def test_plan_files_stay_small() -> None:
         for plan in json.loads((case / "plan.json").read_text())["plans"]:
             assert len(json.dumps(plan, indent=2)) < 64 * 1024
             assert len(plan["ranked"]) <= 20
+
+
+def test_an_expired_reservation_is_no_capacity_and_the_projects_own_prices_count() -> None:
+    plan = plans_of("reservation-expired")[0]
+    assert not [p for p in plan["ranked"] if p["reservation"]]
+    rates = {(p["instance_type"], p["node_usd_per_hour"]) for p in plan["ranked"]}
+    assert ("p5.48xlarge", "35.7760") in rates  # 55.04 less 35 %
+    assert ("a2-ultragpu-8g", "21.5000") in rates
+
+
+def test_r22_an_account_without_quota_leaves_the_job_to_the_other() -> None:
+    plan = plans_of("aws-accounts")[0]
+    assert {p["target"] for p in plan["ranked"]} == {"research"}
+    assert [r["count"] for r in plan["rejected"] if r["code"] == "SKY-REJ-205"] != []
+
+
+def test_r20_under_hard_limits_every_reason_is_told_and_offers_are_counted_once() -> None:
+    plan = plans_of("infeasible-under-limits")[0]
+    assert {r["code"] for r in plan["rejected"]} >= {"SKY-REJ-201", "SKY-REJ-204", "SKY-REJ-208", "SKY-REJ-214"}
+    assert all(r["examples"] for r in plan["rejected"])
+    assert not any(plan["status"].values())
+
+
+def test_jobs_of_one_file_are_all_planned() -> None:
+    assert [p["job"]["name"] for p in plans_of("sweep-planned-together")] == ["sweep-a", "sweep-b", "sweep-c"]
+
+
+def test_a_total_without_a_bucket_region_is_a_lower_bound_in_every_row() -> None:
+    plan = plans_of("unknown-region")[0]
+    assert all(p["lower_bound"] and p["terms_usd"]["data_egress"] is None for p in plan["ranked"])
+
+
+def test_terms_of_every_row_sum_to_its_total_and_rows_are_in_order() -> None:
+    for case in CASES:
+        for plan in plans_of(case.name):
+            totals = [Decimal(p["total_usd"]) for p in plan["ranked"]]
+            assert totals == sorted(totals)
+            for p, total in zip(plan["ranked"], totals, strict=True):
+                assert sum(Decimal(usd) for usd in p["terms_usd"].values() if usd is not None) == total
+
+
+def test_no_golden_file_names_a_place_of_this_machine() -> None:
+    for case in CASES:
+        for path in case.rglob("*.*"):
+            assert str(ROOT) not in path.read_text()
