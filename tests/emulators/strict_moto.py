@@ -24,6 +24,8 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from moto_fixes import access, images, launch, network, placement
 from werkzeug.serving import make_server
 
+ONE_AT_A_TIME = threading.Lock()
+
 
 class Application(DomainDispatcherApplication):
     """moto's application, and the few things that happen to a cloud without anyone calling its API."""
@@ -35,7 +37,9 @@ class Application(DomainDispatcherApplication):
             case ["", "strict", "launch", region]:
                 params = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))
                 return answer(start_response, launch.summary, ec2_backends[DEFAULT_ACCOUNT_ID][region], params)
-        return super().__call__(environ, start_response)
+        # moto's backends are plain dicts: two requests at once can fail half done, and the provider's retry then meets its own first try
+        with ONE_AT_A_TIME:
+            return list(super().__call__(environ, start_response))
 
 
 def answer(start_response: Any, question: Any, *arguments: Any) -> list[bytes]:
