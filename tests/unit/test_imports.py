@@ -41,9 +41,9 @@ sys.exit(code)
 
 
 def modules(folder: Path, *arguments: str) -> set[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", PRINT, *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
-    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", PRINT, *arguments]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return {line.split(".")[0] for line in done.stderr.splitlines()}
 
@@ -63,7 +63,7 @@ def test_a_users_own_stacks_folder_is_not_taken_for_ours(tmp_path: Path) -> None
     (tmp_path / "stacks").mkdir()
     (tmp_path / "stacks" / "__init__.py").write_text("")
     command = [sys.executable, "-c", "from planner.cli.entry import run; run()", "--help"]
-    env = {**os.environ, "PYTHONPATH": "."}
+    env = {**os.environ, "PYTHONPATH": f".{os.pathsep}{ROOT}"}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert "`stacks` would be imported from another folder" in done.stderr

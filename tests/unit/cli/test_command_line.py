@@ -29,7 +29,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def skyplan(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": "", **environment}
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     done = subprocess.run(
         [*RUN, *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False
     )
