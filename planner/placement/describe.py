@@ -127,29 +127,36 @@ def caveats(offers: Offers, workload: Workload, i: int) -> tuple[Caveat, ...]:
         for mark in Mark
         if mark is not Mark.NONE and int(offers.marks[i]) & mark
     ]
-    region = int(offers.region_ix[i])
-    for what, at in _stores(workload):
-        where = m.region_index.get((at.store.cloud, at.region or ""))
-        if where is None:
-            found.append(Caveat(code="SKY-SPEC-103", text=f"{what}: region unknown, so its egress is not in the total"))
+    here = int(offers.region_ix[i])
+    for what, at, directions in _stores(workload):
+        there = m.region_index.get((at.store.cloud, at.region or ""))
+        if there is None:
+            found.append(Caveat(code="SKY-SPEC-114", text=f"{what}: region unknown, so its egress is not in the total"))
             continue
-        tariff = m.links.tariffs[int(m.links.tariff_ix[where, region])]
-        if tariff.unverified and where != region:
-            found.append(Caveat(code="SKY-CAT-114", text=f"{what}: the traffic tariff is unverified ({tariff.source})"))
-        if m.links.gbps_estimated[where, region] and where != region:
-            found.append(
-                Caveat(code="SKY-CAT-114", text=f"{what}: {m.links.gbps[where, region]:g} Gbit/s is an estimate")
-            )
+        if there == here:
+            continue
+        for origin, destination in ((there, here), (here, there))[directions]:
+            tariff = m.links.tariffs[int(m.links.tariff_ix[origin, destination])]
+            if tariff.unverified:
+                text = f"{what}: the traffic tariff is unverified ({tariff.source})"
+                found.append(Caveat(code="SKY-CAT-114", text=text))
+            if m.links.gbps_estimated[origin, destination]:
+                text = f"{what}: {m.links.gbps[origin, destination]:g} Gbit/s is an estimate"
+                found.append(Caveat(code="SKY-CAT-114", text=text))
     return tuple(sorted(set(found)))
 
 
-def _stores(workload: Workload) -> Iterator[tuple[str, ObjectPrefix]]:
+_IN, _OUT, _BOTH = slice(0, 1), slice(1, 2), slice(0, 2)
+
+
+def _stores(workload: Workload) -> Iterator[tuple[str, ObjectPrefix, slice]]:
+    """Words, place, and which ways bytes go: data comes in, results go out, checkpoints do both."""
     for d in workload.data:
-        yield f"data {d.at.uri}", d.at
+        yield f"data {d.at.uri}", d.at, _IN
     if workload.checkpoint:
-        yield f"checkpoint {workload.checkpoint.at.uri}", workload.checkpoint.at
+        yield f"checkpoint {workload.checkpoint.at.uri}", workload.checkpoint.at, _BOTH
     if workload.output:
-        yield f"output {workload.output.at.uri}", workload.output.at
+        yield f"output {workload.output.at.uri}", workload.output.at, _OUT
 
 
 def differs(offers: Offers, workload: Workload, t: InstanceType) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ ROOT = Path(__file__).parents[2]
 
 def test_every_data_file_is_packaged() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
-    packaged = {p for package, globs in listed.items() for glob in globs for p in (ROOT / package.replace(".", "/")).glob(glob)}
+    packaged = {
+        p for package, globs in listed.items() for glob in globs for p in (ROOT / package.replace(".", "/")).glob(glob)
+    }
     present = {
         p
         for root in ("planner", "stacks", "modules", "catalog")
