@@ -52,9 +52,10 @@ class Inputs:
 def shown(path: Path) -> str:
     """The path as it may stand in output: relative to the working folder, else its name alone."""
     try:
-        return path.resolve().relative_to(Path.cwd().resolve()).as_posix()
+        text = path.resolve().relative_to(Path.cwd().resolve()).as_posix()
     except ValueError:
-        return path.name
+        text = path.name
+    return os.fsencode(text).decode("utf-8", "backslashreplace")
 
 
 def read_text(path: Path) -> str:
@@ -145,8 +146,9 @@ def read_plan(path: Path) -> PlacementPlan:
 
 def standing_plans(folder: Path) -> dict[str, PlacementPlan]:
     """Plan files in `folder` by job name.  Raises InputError on one that is broken: a ledger must not lose an entry silently."""
-    if not folder.is_dir():
-        return {}
+    if folder.exists() and not folder.is_dir():
+        at = Location(str(folder))
+        raise InputError([Diagnostic(code="SKY-SPEC-101", summary="is no folder of plans", location=at)])
     return {plan.name: plan for plan in map(read_plan, sorted(folder.glob(f"*{PLAN_SUFFIX}")))}
 
 

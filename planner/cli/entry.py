@@ -6,6 +6,7 @@ roots come from one folder: with PYTHONPATH=. a user's own `stacks/` would win o
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib.util import find_spec
@@ -90,6 +91,9 @@ def one_folder() -> str | None:
 
 def run() -> None:
     """Run the command line and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a sign shows `?`
     wrong = one_folder()
     if wrong:
         click.echo(f"error: {wrong}", err=True)
@@ -116,6 +120,9 @@ def call(args: list[str]) -> int:  # noqa: PLR0911 - one exit code per way out
         # the reader went away (`| head`); point stdout at nothing so that the interpreter's last flush is quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # stdout cannot take it: a full disk
+        click.echo(f"error: {error}", err=True)
+        return 1
     except Exception as error:
         from planner.model.errors import SkyplanError  # noqa: PLC0415 - only on an error
 

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+FIRST_YEAR = 1970
+"""Prices are counted in days since then."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 jobs = click.argument("job_files", nargs=-1, required=True, metavar="JOB...", type=click.Path(path_type=Path))
@@ -46,9 +48,11 @@ def moment(text: str | None) -> str | None:
 
     try:
         at = datetime.fromisoformat(text)
-    except ValueError as error:
+        at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         raise click.BadParameter(
             f"`{text}` is no ISO date or time, such as 2026-07-30 or 2026-07-30T12:00:00Z"
         ) from error
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if at.year < FIRST_YEAR:
+        raise click.BadParameter(f"`{text}` lies before {FIRST_YEAR}")
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -185,8 +185,6 @@ def differs(offers: Offers, workload: Workload, t: InstanceType) -> tuple[str, .
     )
     if t.link is Link.UNKNOWN:
         out.append("link between GPUs unknown")
-    if t.note:
-        out.append(t.note)
     return tuple(out)
 
 

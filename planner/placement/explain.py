@@ -224,6 +224,8 @@ def _cheapest_rate(offers: Offers, ranking: Ranking) -> str | None:
         return None
     worse = {n: (s.terms[n][j] - s.terms[n][first]) / TICKS_PER_USD for n in s.terms if n != "compute"}
     name, usd = max(worse.items(), key=lambda kv: kv[1])
+    if usd < 0.01:  # noqa: PLR2004 - a cent: nothing that a reader would call more
+        return None
     pair = offers.pair[s.index[j]]
     slow = ranking.judged.cells.hours[pair] / ranking.judged.cells.speed_hours[pair]
     link = f"; its data link stretches the run {slow:.1f}x" if slow > 1.01 else ""  # noqa: PLR2004
