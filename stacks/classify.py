@@ -1,6 +1,7 @@
 """What a failed launch means: no capacity, a quota, a missing permission, or something skyplan does not know.  Pure.
 
-The words are AWS's error codes.  Whatever is not listed is unknown and is shown whole; nothing is guessed from prose.
+The words are AWS's error codes, and a few sentences of Terraform's own about this machine (no credentials, no provider), which stop everything like a
+missing permission does.  Whatever is not listed is unknown and is shown whole; nothing else is guessed from prose.
 """
 
 from __future__ import annotations
@@ -68,6 +69,14 @@ KINDS: dict[str, str] = {
         PERMISSION,
     ),
 }
+#: said by the provider or Terraform itself before any cloud was asked: no other region would fare better
+HERE = {
+    "No valid credential sources found": "NoCredentials",
+    "failed to refresh cached credentials": "NoCredentials",
+    "Failed to query available provider packages": "NoProvider",
+    "Failed to install provider": "NoProvider",
+    "Inconsistent dependency lock file": "NoProvider",
+}
 _API_ERROR = re.compile(r"api error ([A-Za-z][\w.]*)")
 _KNOWN = re.compile(r"\b(" + "|".join(sorted(KINDS, key=len, reverse=True)) + r")\b(?=[:,.\s(]|$)")
 #: a permission stops everything; capacity and quota only this candidate
@@ -83,6 +92,9 @@ def classify(diagnostics: Sequence[Diagnostic]) -> tuple[str, str]:
 
 def classify_text(text: str) -> tuple[str, str]:
     """The same for one message.  A code said as `api error CODE` is believed before a code found in prose."""
+    for words, code in HERE.items():
+        if words in text:
+            return PERMISSION, code
     said = _API_ERROR.findall(text)
     for code in said:
         if kind := KINDS.get(code.rstrip(".")):

@@ -177,8 +177,12 @@ def read_record(project: str, *, offline: bool) -> Known:
     """From the record where there is one; nothing is created.  `offline` reads files only."""
     if offline or not (os.environ.get("SKYPLAN_DATABASE_URL") or RECORD_FILE.is_file()):
         return Known()
-    from planner.app.recall import known  # noqa: PLC0415 - sqlalchemy
+    try:
+        from planner.app.recall import known  # noqa: PLC0415 - sqlalchemy
+    except ImportError as error:
+        from planner.state.engine import missing  # noqa: PLC0415 - only on an error
 
+        raise missing("SQLAlchemy", "record") from error
     return known(project)
 
 

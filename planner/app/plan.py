@@ -95,7 +95,7 @@ def run_on(read: inputs.Inputs, request: Request, now: datetime) -> Result:
     names = {j.workload.name for j in read.jobs}
     others = [p for name, p in sorted(standing.items()) if name not in names]
     ledger = inputs.ledger_of(known.holdings, inputs.holdings_of(others, read.market))
-    as_of = request.as_of or (now.strftime("%Y-%m-%dT%H:%M:%SZ") if known.memory.failures else read.market.as_of)
+    as_of = request.as_of or _moment(read, known, now)
     policy = Policy(project=read.project, memory=known.memory, as_of=as_of, top=request.top)
     placed = place([j.workload for j in read.jobs], read.market, ledger, policy)
     files = {j.workload.name: j.file for j in read.jobs}
@@ -113,6 +113,12 @@ def run_on(read: inputs.Inputs, request: Request, now: datetime) -> Result:
     return Result(planned=tuple(out), inputs=read, warnings=read.warnings)
 
 
+def _moment(read: inputs.Inputs, known: inputs.Known, now: datetime) -> str:
+    """The market's own moment; now, where something in the inputs opens, expires or decays by the clock."""
+    by_the_clock = bool(known.memory.failures or read.project.reserved)
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ") if by_the_clock else read.market.as_of
+
+
 def complete(placed: Placed, taken: Ledger, read: inputs.Inputs, policy: Policy, job_file: str) -> PlacementPlan:
     """Addresses, grants, ids and stack names for one job's ranked set."""
     workload, project, market = placed.workload, read.project, read.market
@@ -120,7 +126,9 @@ def complete(placed: Placed, taken: Ledger, read: inputs.Inputs, policy: Policy,
     ranked: list[Placement] = []
     for p in placed.ranked:
         one = replace(
-            p, caveats=tuple(sorted((*p.caveats, BARE))), addresses=_addresses(p, workload, taken, project, market)
+            p,
+            caveats=tuple(sorted((*p.caveats, *_standing_caveats(p)))),
+            addresses=_addresses(p, workload, taken, project, market),
         )
         rights = compose.placement_grants(workload, one, project)
         key = compose.grants_digest(rights)
@@ -162,6 +170,19 @@ def _addresses(p: Placement, workload: Workload, taken: Ledger, project: Project
         return addresses(subnet, workload.name, p.nodes, frozenset(used))
     except ValueError as error:
         raise InputError([Diagnostic(code="SKY-REJ-212", summary=f"{workload.name}: {error}")]) from error
+
+
+def _standing_caveats(p: Placement) -> tuple[Caveat, ...]:
+    """What holds of every placement of this version: no agent yet, and no stacks yet for three of the clouds."""
+    if p.cloud in compose.CLOUDS_WITH_STACKS:
+        return (BARE,)
+    return (
+        BARE,
+        Caveat(
+            code="SKY-APPLY-315",
+            text=f"for comparison only: stacks for {p.cloud} are not there yet, so it cannot be applied",
+        ),
+    )
 
 
 def _stacks(ranked: Sequence[Placement], workload: Workload, project: Project, market: Market) -> tuple[StackRef, ...]:

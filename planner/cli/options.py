@@ -54,5 +54,5 @@ def moment(text: str | None) -> str | None:
             f"`{text}` is no ISO date or time, such as 2026-07-30 or 2026-07-30T12:00:00Z"
         ) from error
     if at.year < FIRST_YEAR:
-        raise click.BadParameter(f"`{text}` lies before {FIRST_YEAR}")
+        raise click.BadParameter(f"`{text}` is no date to plan at: it lies before {FIRST_YEAR}")
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -88,7 +88,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-APPLY-314", "an earlier apply did not finish", "it is being cleaned up first"),
     ("SKY-APPLY-315", "this cloud's stacks are not there yet", "restrict `clouds`, or wait for that release"),
     ("SKY-APPLY-316", "an optional part is not installed", "see the message for the extra's name"),
-    ("SKY-APPLY-317", "the cloud refused the credentials or the permission", "see the provider's message"),
+    (
+        "SKY-APPLY-317",
+        "no credentials or provider here, or the cloud refused the permission",
+        "see the provider's message",
+    ),
     ("SKY-APPLY-318", "a node was lost", "plan again to place the job anew"),
     ("SKY-APPLY-319", "the record cannot be used", "see SKYPLAN_DATABASE_URL and .skyplan/record.sqlite"),
     ("SKY-APPLY-320", "the record refused a write", "another process took over this job; see `skyplan status`"),

@@ -220,7 +220,7 @@ def _cheapest_rate(offers: Offers, ranking: Ranking) -> str | None:
     bare = ranking.judged.cells.speed_hours[offers.pair[s.index[alive]]] * s.usd_per_hour[alive]
     j = int(alive[np.lexsort((s.index[alive], bare))[0]])
     first = int(ranking.at[0])
-    if j == first or offers.pair[s.index[j]] == offers.pair[s.index[first]]:
+    if s.terms["compute"][j] >= s.terms["compute"][first] or offers.pair[s.index[j]] == offers.pair[s.index[first]]:
         return None
     worse = {n: (s.terms[n][j] - s.terms[n][first]) / TICKS_PER_USD for n in s.terms if n != "compute"}
     name, usd = max(worse.items(), key=lambda kv: kv[1])

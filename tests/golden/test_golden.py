@@ -22,6 +22,9 @@ CASES = sorted(p.parent for p in (Path(__file__).parent / "cases").glob("*/job.y
 
 def skyplan(case: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-c", "from planner.cli.entry import run; run()", "plan", "job.yaml", *arguments]
+    settings = case / "skyplan.yaml"
+    if settings.exists() and "reserved:" in settings.read_text():
+        command += ["--as-of", "2026-09-25"]  # reservations open and expire by the clock otherwise
     # this tree, whatever an editable installation in the environment points at
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(command, cwd=case, env=env, capture_output=True, check=False, timeout=60)

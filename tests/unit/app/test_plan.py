@@ -371,3 +371,25 @@ def test_a_bucket_without_a_region_is_told_by_the_code_that_means_it() -> None:
     job = wanting("H100", data=(b.dataset(10.0, region_name=None),))
     codes = {c.code for p in placed(job).ranked for c in p.caveats if "region unknown" in c.text}
     assert codes == {"SKY-SPEC-114"}
+
+
+def test_reservations_open_and_expire_by_the_clock_not_by_the_catalogs_date() -> None:
+    """A plan made in November must not take capacity that expired in October because the newest price is of September."""
+    from planner.app.inputs import Inputs, Known
+    from planner.app.plan import _moment
+    from planner.model.project import Reservation
+
+    reserved = Reservation(
+        target="default",
+        region="us-east-1",
+        zone="z",
+        instance_type="t",
+        nodes=1,
+        id="cr",
+        starts="2026-01-01",
+        expires="2026-10-15",
+    )
+    now = datetime(2026, 11, 30, tzinfo=UTC)
+    plain = Inputs(jobs=(), project=b.project(), project_file=None, market=packaged(), warnings=())
+    assert _moment(plain, Known(), now) == packaged().as_of
+    assert _moment(replace(plain, project=b.project(reserved=(reserved,))), Known(), now) == "2026-11-30T00:00:00Z"
