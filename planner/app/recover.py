@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from planner.app.launch import ended, give_up, launch, rank_keys
 from planner.app.steps import destroy_stack, end, machines
 from planner.model.errors import TerraformError
-from planner.model.record import LIVE, Action, Attempt, Node, Run, RunStatus, Stack
+from planner.model.record import LIVE, Action, Attempt, Node, Run, RunStatus, Stack, StackStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ def recover(ports: Ports, writer: Writer, *, resume: Callable[[Run], bool]) -> t
                 resumed = (run, go_on(ports, writer, run, stack))
             else:
                 give_up(ports, writer, run.generation, stack, "given up after a crash; what was half made is gone")
-        elif stack is not None and (run.status not in LIVE or stack.name in asked_to_end):
+        elif stack is not None and (run.status not in LIVE or _ending(stack, asked_to_end)):
             finish_ending(ports, writer, run, stack)
         elif stack is None and run.status in LIVE:
             close(ports, writer, run)  # a destroy died between the end of the stack and that of its run
@@ -58,6 +58,11 @@ def _take_up(ports: Ports, writer: Writer) -> tuple[Attempt, ...]:
     for intent in open_intents:
         writer.abandoned(intent.id, ports.clock.now(), "its process died; taken up again")
     return open_intents
+
+
+def _ending(stack: Stack, asked_to_end: set[str]) -> bool:
+    """Of a run that lives: whether a destroy has begun.  One that died twice leaves no open intent, but a stack touched and never done."""
+    return stack.name in asked_to_end or stack.status is StackStatus.TOUCHED
 
 
 def _may_go_on(open_intents: tuple[Attempt, ...], stack: Stack, run: Run) -> bool:

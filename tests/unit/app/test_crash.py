@@ -145,6 +145,19 @@ def test_an_apply_after_a_destroy_killed_at_any_step_launches_anew(tmp_path: Pat
         world.close()
 
 
+def test_a_destroy_killed_twice_is_finished_by_the_next_apply(tmp_path: Path) -> None:
+    """The second kill comes after the first one's intent was closed and before its own was written."""
+    for first in range(3, 8):
+        for second in range(1, 7):
+            world = World(tmp_path / f"{first}-{second}")
+            world.apply()
+            world.destroy(first)
+            world.destroy(second)
+            world.apply(again=True)
+            runs_exactly(world, 3)
+            world.close()
+
+
 @pytest.mark.parametrize("end", ["apply", "destroy"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
