@@ -446,3 +446,14 @@ def test_the_stub_provider_applies_fails_imports_and_loses(
     with cloud.open("a") as file:
         file.write(json.dumps({"verb": "delete", "type": kind, "id": identity}) + "\n")
     assert terraform.run(tmp_path, "plan", "-detailed-exitcode").returncode == 2
+
+
+def test_a_request_sent_again_under_one_id_is_answered_and_not_done_twice(aws: Aws) -> None:
+    client = aws.client("ec2")
+    client.meta.events.register(
+        "before-send.ec2.*", lambda request, **_: request.headers.__setitem__("amz-sdk-invocation-id", "the-same")
+    )
+    first = client.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    assert client.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"] == first
+    plain = aws.client("ec2")
+    assert plain.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"] != first

@@ -10,6 +10,7 @@ import fnmatch
 import http.client
 import json
 import re
+import sys
 import threading
 import time
 import urllib.parse
@@ -121,6 +122,7 @@ class FaultProxy:
         self._lock = threading.Lock()
         self._rules: list[Rule] = []
         self._calls: list[Call] = []
+        self.lost: list[str] = []
         self._server = _Server(self)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -210,7 +212,8 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that was killed while its reply was held is no error."""
+        """A client that was killed while its reply was held is no error; what else goes wrong on the way is kept for a look."""
+        self.proxy.lost.append(repr(sys.exc_info()[1]))
 
 
 class _Handler(BaseHTTPRequestHandler):

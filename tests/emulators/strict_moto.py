@@ -25,10 +25,15 @@ from moto_fixes import access, images, launch, network, placement
 from werkzeug.serving import make_server
 
 ONE_AT_A_TIME = threading.Lock()
+Reply = tuple[str, list[tuple[str, str]], list[bytes]]
 
 
 class Application(DomainDispatcherApplication):
-    """moto's application, and the few things that happen to a cloud without anyone calling its API."""
+    """moto's application, and the few things that happen to a cloud without anyone calling its API.  `replies` by invocation id."""
+
+    def __init__(self, create_app: Any) -> None:
+        super().__init__(create_app)
+        self.replies: dict[str, Reply] = {}
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         match environ.get("PATH_INFO", "").split("/"):
@@ -39,7 +44,26 @@ class Application(DomainDispatcherApplication):
                 return answer(start_response, launch.summary, ec2_backends[DEFAULT_ACCOUNT_ID][region], params)
         # moto's backends are plain dicts: two requests at once can fail half done, and the provider's retry then meets its own first try
         with ONE_AT_A_TIME:
-            return list(super().__call__(environ, start_response))
+            status, headers, body = self._once(environ, super().__call__)
+        start_response(status, headers)
+        return body
+
+    def _once(self, environ: dict[str, Any], call: Any) -> Reply:
+        """A reply, the same one for a request that an SDK sends again under one invocation id.
+
+        An SDK does that when a reply was lost on its way.  On a loopback that is the doing of this machine, seen once in some thousand calls under load; it
+        must not make a resource twice.  What was refused is judged anew.
+        """
+        attempt = environ.get("HTTP_AMZ_SDK_INVOCATION_ID", "")
+        if attempt in self.replies:
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            return self.replies[attempt]
+        said: list[Any] = []
+        body = list(call(environ, lambda status, headers, exc_info=None: said.extend((status, headers))))
+        reply = (said[0], said[1], body)
+        if attempt and said[0].startswith("2"):
+            self.replies[attempt] = reply
+        return reply
 
 
 def answer(start_response: Any, question: Any, *arguments: Any) -> list[bytes]:
