@@ -13,7 +13,7 @@ from planner.iam.grants import grants_for
 from planner.model.digest import digest
 from planner.model.offer import CapacityType, Cloud, Fabric, InstanceType, Region
 from planner.model.plan import Placement, StackRef
-from planner.model.stack import AccessInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, StackSet
+from planner.model.stack import AccessInput, ComputeInput, NetworkInput, NodeTemplate, StackSet
 from planner.placement.address import nat_cidr, region_cidr, zone_cidrs
 from planner.placement.cost import disk_gb
 
@@ -219,8 +219,3 @@ def stack_refs(stacks: StackSet) -> tuple[StackRef, ...]:
         StackRef(kind="access", name=stacks.access.name, digest=digest(asdict(stacks.access))),
         StackRef(kind="compute", name=open_name, digest=digest(asdict(replace(stacks.compute, name=open_name)))),
     )
-
-
-def base_of(stacks: StackSet) -> tuple[StackBase, StackBase, StackBase]:
-    """In the order they are applied."""
-    return (stacks.network, stacks.access, stacks.compute)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.codes import CODES as CODE_TABLE
 from planner.model.market import MARK_CODES, Mark
-from planner.model.offer import CapacityType, Fabric, InstanceType, Link
+from planner.model.offer import Fabric, InstanceType, Link
 from planner.model.plan import Caveat, Placement, ScoreTerm
 from planner.placement.cost import TERMS, TICKS_PER_USD, node_speed, topology_loss
 from planner.placement.egress import GB
@@ -186,8 +186,3 @@ def differs(offers: Offers, workload: Workload, t: InstanceType) -> tuple[str, .
     if t.link is Link.UNKNOWN:
         out.append("link between GPUs unknown")
     return tuple(out)
-
-
-def is_spot(p: Placement) -> bool:
-    """Whether the cloud may take it back."""
-    return p.capacity == CapacityType.SPOT.value
