@@ -1,7 +1,8 @@
 """What a failed launch means: no capacity, a quota, a missing permission, or something skyplan does not know.  Pure.
 
-The words are AWS's error codes, and a few sentences of Terraform's own about this machine (no credentials, no provider), which stop everything like a
-missing permission does.  Whatever is not listed is unknown and is shown whole; nothing else is guessed from prose.
+The words are in `stacks.failures`: the clouds' error codes, few sentences where a provider shows no code, and some of Terraform's own about this machine
+(no credentials, no provider), which stop everything like a missing permission does.  Whatever is not listed is unknown and is shown whole.
+A code that is stated as one is believed before a code found in prose, a code before a sentence, and a cloud's own code before gRPC's or HTTP's.
 """
 
 from __future__ import annotations
@@ -10,77 +11,43 @@ import re
 from collections.abc import Sequence
 
 from planner.model.diagnostic import Diagnostic, Severity
-
-CAPACITY = "capacity"
-QUOTA = "quota"
-PERMISSION = "permission"
-UNKNOWN = "unknown"
+from stacks.failures import (
+    AWS,
+    AZURE,
+    CAPACITY,
+    CONDITIONS,
+    GCP,
+    GENERIC,
+    HERE,
+    NEBIUS,
+    PERMISSION,
+    QUOTA,
+    SENTENCES,
+    UNKNOWN,
+)
 
 #: kind -> skyplan's code
 CODES = {CAPACITY: "SKY-APPLY-308", QUOTA: "SKY-APPLY-309", PERMISSION: "SKY-APPLY-317", UNKNOWN: "SKY-APPLY-310"}
+KINDS: dict[str, str] = {**AWS, **GCP, **AZURE, **NEBIUS}
 
-KINDS: dict[str, str] = {
-    # there is none now: another zone, type or hour may have it
-    **dict.fromkeys(
-        (
-            "InsufficientInstanceCapacity",
-            "InsufficientCapacity",
-            "InsufficientCapacityOnOutpost",
-            "InsufficientHostCapacity",
-            "InsufficientReservedInstanceCapacity",
-            "InsufficientFreeAddressesInSubnet",
-            "ReservationCapacityExceeded",
-            "SpotMaxPriceTooLow",
-            "UnfulfillableCapacity",
-            "Unsupported",  # the type is not offered in that zone
-        ),
-        CAPACITY,
-    ),
-    # the account may not have more
-    **dict.fromkeys(
-        (
-            "InstanceLimitExceeded",
-            "MaxSpotInstanceCountExceeded",
-            "MaxSpotFleetRequestCountExceeded",
-            "VcpuLimitExceeded",
-            "VolumeLimitExceeded",
-            "PrivateIpAddressLimitExceeded",
-            "NetworkInterfaceLimitExceeded",
-            "MaxIOPSLimitExceeded",
-        ),
-        QUOTA,
-    ),
-    # nobody's capacity is at fault
-    **dict.fromkeys(
-        (
-            "AccessDenied",
-            "AccessDeniedException",
-            "AuthFailure",
-            "ExpiredToken",
-            "ExpiredTokenException",
-            "InvalidClientTokenId",
-            "OptInRequired",
-            "PendingVerification",
-            "RequestExpired",
-            "SignatureDoesNotMatch",
-            "UnauthorizedOperation",
-            "UnrecognizedClientException",
-        ),
-        PERMISSION,
-    ),
-}
-#: said by the provider or Terraform itself before any cloud was asked: no other region would fare better
-HERE = {
-    "No valid credential sources found": "NoCredentials",
-    "failed to refresh cached credentials": "NoCredentials",
-    "Failed to query available provider packages": "NoProvider",
-    "Failed to install provider": "NoProvider",
-    "Inconsistent dependency lock file": "NoProvider",
-}
+_OTHERS = {**GCP, **AZURE, **NEBIUS}
 _API_ERROR = re.compile(r"api error ([A-Za-z][\w.]*)")
-_KNOWN = re.compile(r"\b(" + "|".join(sorted(KINDS, key=len, reverse=True)) + r")\b(?=[:,.\s(]|$)")
+#: the ways in which Azure's provider and SDKs state a code
+_STATED = re.compile(
+    r"""with error: ([A-Za-z]\w+)|\b[Cc]ode\\?"?[:=]\s*\\?"?([A-Za-z]\w+)|\bERROR CODE: (\w+)|\bStatus: "(\w+)\""""
+)
+#: how Google's provider and gRPC name a code, which is often too general to be believed alone
+_NAMED = re.compile(r"(?s)googleapi: Error \d+:.*, ([a-z]\w+)\b|rpc error: code = (\w+)")
 #: a permission stops everything; capacity and quota only this candidate
 _ORDER = (PERMISSION, QUOTA, CAPACITY, UNKNOWN)
+
+
+def _words(codes: Sequence[str], after: str) -> re.Pattern[str]:
+    return re.compile(r"\b(" + "|".join(sorted(codes, key=len, reverse=True)) + r")\b(?=" + after + "|$)")
+
+
+_KNOWN_AWS = _words(tuple(AWS), r"[:,.\s(]")
+_KNOWN = _words(tuple(_OTHERS), r"""[:,.\s()"'\\\]]""")
 
 
 def classify(diagnostics: Sequence[Diagnostic]) -> tuple[str, str]:
@@ -91,14 +58,25 @@ def classify(diagnostics: Sequence[Diagnostic]) -> tuple[str, str]:
 
 
 def classify_text(text: str) -> tuple[str, str]:
-    """The same for one message.  A code said as `api error CODE` is believed before a code found in prose."""
+    """The same for one message.  A code said as `api error CODE` is AWS's, and no other is looked for."""
     for words, code in HERE.items():
         if words in text:
             return PERMISSION, code
-    said = _API_ERROR.findall(text)
-    for code in said:
-        if kind := KINDS.get(code.rstrip(".")):
-            return kind, code
-    if not said and (found := _KNOWN.search(text)) and found[1] != "Unsupported":
-        return KINDS[found[1]], found[1]
-    return UNKNOWN, said[0].rstrip(".") if said else ""
+    if said := [code.rstrip(".") for code in _API_ERROR.findall(text)]:
+        known = [code for code in said if code in AWS]
+        return (AWS[known[0]], known[0]) if known else (UNKNOWN, said[0])
+    if (found := _KNOWN_AWS.search(text)) and found[1] != "Unsupported":
+        return AWS[found[1]], found[1]
+    return _of_another_cloud(text)
+
+
+def _of_another_cloud(text: str) -> tuple[str, str]:
+    stated = ["".join(found) for found in _STATED.findall(text)]
+    for code in stated or _KNOWN.findall(text):
+        if code in _OTHERS and (code not in CONDITIONS or CONDITIONS[code].search(text)):
+            return _OTHERS[code], code
+    for sentence in (*SENTENCES, *GENERIC):
+        if found := sentence.pattern.search(text):
+            return sentence.kind, found[0] if sentence.code == "AADSTS" else sentence.code
+    named = stated or ["".join(found) for found in _NAMED.findall(text)]
+    return UNKNOWN, named[0] if named else ""

@@ -7,6 +7,7 @@ import pytest
 from planner.model.codes import CODES as KNOWN
 from planner.model.diagnostic import Diagnostic, Severity
 from stacks.classify import CODES, KINDS, classify
+from stacks.failures import AWS
 
 
 def error(text, severity=Severity.ERROR):
@@ -20,7 +21,7 @@ def launch(code, status=500):
     )
 
 
-@pytest.mark.parametrize(("code", "kind"), sorted(KINDS.items()))
+@pytest.mark.parametrize(("code", "kind"), sorted(AWS.items()))
 def test_every_known_code_is_read_from_the_providers_words(code, kind):
     assert classify([launch(code)]) == (kind, code)
 
