@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, assert_never
+from typing import Any, NamedTuple
 
 from modules import cdk
-from planner.model.diagnostic import Diagnostic
 from planner.model.digest import digest_bytes, pretty
-from planner.model.errors import InputError
-from planner.model.offer import Cloud
 from planner.model.stack import AccessInput, ComputeInput, NetworkInput, StackInput
-from stacks.access import AccessStack
-from stacks.compute import ComputeStack
-from stacks.network import NetworkStack
+
+#: each cloud's module has these three
+_CLASSES = {NetworkInput: "NetworkStack", AccessInput: "AccessStack", ComputeInput: "ComputeStack"}
 
 
 class Written(NamedTuple):
@@ -34,8 +32,8 @@ class Written(NamedTuple):
 def synth(inputs: Sequence[StackInput], out_dir: Path) -> tuple[Written, ...]:
     """Write `OUT/stacks/STACK/cdk.tf.json` for each input, and `OUT/manifest.json`, as the stock CLI expects them.
 
-    Stacks of an earlier synthesis that are not among the inputs are removed, but only such folders.  Raises InputError for a cloud
-    whose stacks are not there yet (SKY-APPLY-315), MissingPart without a CDK or Node.
+    Stacks of an earlier synthesis that are not among the inputs are removed, but only such folders.  Raises MissingPart without a CDK or
+    Node, InputError where a job's user data is too big.
     """
     documents = {given.name: document(given) for given in sorted(inputs, key=lambda given: given.name)}
     stacks = out_dir / "stacks"
@@ -56,14 +54,6 @@ def synth(inputs: Sequence[StackInput], out_dir: Path) -> tuple[Written, ...]:
 
 def document(given: StackInput) -> dict[str, Any]:
     """The Terraform JSON of one stack, without the CDK's remarks."""
-    if given.cloud is not Cloud.AWS:
-        raise InputError(
-            [
-                Diagnostic(
-                    code="SKY-APPLY-315", summary=f"{given.name}: stacks for {given.cloud.value} cannot be written yet"
-                )
-            ]
-        )
     made = _without_remarks(_stack(cdk.App(), given).document())
     # what the stock CLI reads of a stack
     made["//"] = {"metadata": {"backend": given.backend.kind, "stackName": given.name}, "outputs": {}}
@@ -71,14 +61,9 @@ def document(given: StackInput) -> dict[str, Any]:
 
 
 def _stack(app: cdk.App, given: StackInput) -> cdk.Stack:
-    match given:
-        case NetworkInput():
-            return NetworkStack(app, given)
-        case AccessInput():
-            return AccessStack(app, given)
-        case ComputeInput():
-            return ComputeStack(app, given)
-    assert_never(given)
+    """The stack of the input's kind in the module of its cloud."""
+    made: cdk.Stack = getattr(import_module(f"stacks.{given.cloud.value}"), _CLASSES[type(given)])(app, given)
+    return made
 
 
 def _without_remarks(value: Any) -> Any:

@@ -1,32 +1,26 @@
-"""What every stack has: the backend's kind, the provider, the versions."""
+"""What every stack has: the backend's kind, its provider, the versions, and the outputs that are alike on all clouds."""
 
 # pyright: basic
 
 from __future__ import annotations
 
+from typing import Any
+
 from modules import cdk, schema
-from planner.model.stack import StackBase
-
-#: attempts per call.  The provider's default (25; 0 means the same) takes 10 min over a capacity error, 5 take 4 s and survive throttling
-MAX_RETRIES = 5
+from planner.model.stack import ComputeInput, StackBase
 
 
-class AwsStack(cdk.Stack):
-    """A stack with the AWS provider.  No `default_tags`: a changed default would reach nodes that must not change."""
+class CloudStack(cdk.Stack):
+    """A stack with one provider.  `settings` are the provider's arguments; None is left out."""
 
-    def __init__(self, app: cdk.App, given: StackBase) -> None:
-        super().__init__(app, given.name, schema=schema.load("aws", given.provider_version))
+    def __init__(self, app: cdk.App, given: StackBase, *, provider: str, source: str, settings: dict[str, Any]) -> None:
+        super().__init__(app, given.name, schema=schema.load(provider, given.provider_version))
         self.add_override("terraform.required_version", ">= 1.5")
         cdk.Backend(self, given.backend.kind)
-        cdk.Provider(
-            self,
-            "aws",
-            source="hashicorp/aws",
-            version=given.provider_version,
-            attributes={
-                "region": given.region,
-                "max_retries": MAX_RETRIES,
-                "allowed_account_ids": [given.account] if given.account else None,
-                "assume_role": [{"role_arn": given.role_arn, "session_name": "skyplan"}] if given.role_arn else None,
-            },
-        )
+        cdk.Provider(self, provider, source=source, version=given.provider_version, attributes=settings)
+
+    def compute_outputs(self, given: ComputeInput, nodes: Any, billing_end: str) -> None:
+        """`nodes`, `plan_id`, `billing_end`.  The plan is named here and in no tag: a changed tag must never reach a node that trains."""
+        cdk.output(self, "nodes", nodes, "The nodes by rank")
+        cdk.output(self, "plan_id", given.plan_id, "The placement that these nodes are")
+        cdk.output(self, "billing_end", billing_end, "How billing stops by itself")

@@ -5,23 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.model.stack import ComputeInput
+from planner.model.offer import Cloud
+from planner.model.stack import AccessInput, ComputeInput
+
+#: cloud -> outputs of its network stack that its access stack takes as variables: name -> (Terraform type, description)
+ACCESS_VARIABLES: dict[Cloud, dict[str, tuple[str, str]]] = {
+    Cloud.AWS: {
+        "subnet_ids": ("map(string)", "Zone id to subnet id"),
+        "security_group_ids": ("list(string)", "Groups of every node"),
+    },
+    Cloud.GCP: {
+        "network": ("string", "The VPC network"),
+        "subnet_ids": ("map(string)", "Zone to subnetwork"),
+        "node_tag": ("string", "Network tag by which firewall rules know the nodes"),
+    },
+    Cloud.AZURE: {
+        "resource_group": ("string", "Name of the resource group"),
+        "subnet_ids": ("map(string)", "Zone to subnet id; the empty key is the region's"),
+        "security_group_id": ("string", "Network security group of the nodes"),
+    },
+    Cloud.NEBIUS: {
+        "subnet_ids": ("map(string)", "Zone to subnet id; the empty key is the region's"),
+        "security_group_ids": ("list(string)", "Groups of every node"),
+    },
+}
 
 
-def access_variables(network: Mapping[str, Any]) -> dict[str, Any]:
+def access_variables(given: AccessInput, network: Mapping[str, Any]) -> dict[str, Any]:
     """The access stack's variables, from the outputs of the network stack.  Raises KeyError."""
-    return {name: network[name] for name in ("subnet_ids", "security_group_ids")}
+    return {name: network[name] for name in ACCESS_VARIABLES[given.cloud]}
 
 
-def compute_variables(given: ComputeInput, network: Mapping[str, Any], access: Mapping[str, Any]) -> dict[str, Any]:
-    """The compute stack's variables, from the outputs of the network and access stacks.  Raises KeyError."""
-    template = access["launch_templates"][given.template_key]
-    return {
-        "subnet_id": template["subnet_id"],
-        "security_group_ids": network["security_group_ids"],
-        "launch_template_id": template["id"],
-        "launch_template_version": str(template["version"]),
-        "head_launch_template_id": template["head_id"],
-        "head_launch_template_version": str(template["head_version"]),
-        "placement_group": access["placement_group"],
-    }
+def compute_variables(given: ComputeInput, access: Mapping[str, Any]) -> dict[str, Any]:
+    """The compute stack's variables, from the outputs of the access stack.  Raises KeyError."""
+    return dict(access["launch"][given.template_key])

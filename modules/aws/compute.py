@@ -18,7 +18,9 @@ from modules.aws.network import named
 class NodesProps:
     """`ranks`: (rank key, address or "") in rank order; `market` is "spot", "on_demand" or a reservation's id.
 
-    The other fields are references to the stack's variables (see `stacks.compute`).
+    capacity_block  the reservation is a capacity block, which is a market of its own
+
+    The other fields are references to the stack's variables (see `stacks.aws`).
     """
 
     name: str
@@ -33,6 +35,7 @@ class NodesProps:
     security_group_ids: str
     placement_group: str | None
     tags: tuple[tuple[str, str], ...]
+    capacity_block: bool = False
 
 
 class Nodes(cdk.Construct):
@@ -51,7 +54,7 @@ class Nodes(cdk.Construct):
                     "version": _by_rank(props.head_template_version, props.template_version),
                 },
                 **_placed(props),
-                **_market(props.market),
+                **_market(props.market, capacity_block=props.capacity_block),
                 "tags": {**named(props.tags, f"{props.name}-${{each.key}}"), "skyplan:rank": "${each.key}"},
             },
             for_each=dict(props.ranks),
@@ -88,7 +91,7 @@ def _placed(props: NodesProps) -> dict[str, Any]:
     }
 
 
-def _market(market: str) -> dict[str, Any]:
+def _market(market: str, *, capacity_block: bool) -> dict[str, Any]:
     """How the capacity is bought."""
     match market:
         case "on_demand":
@@ -99,7 +102,8 @@ def _market(market: str) -> dict[str, Any]:
             return {"instance_market_options": {"market_type": "spot", "spot_options": options}}
         case reservation:
             target = {"capacity_reservation_target": {"capacity_reservation_id": reservation}}
-            return {"capacity_reservation_specification": target}
+            block = {"instance_market_options": {"market_type": "capacity-block"}} if capacity_block else {}
+            return {"capacity_reservation_specification": target, **block}
 
 
 def _by_rank(head: str, others: str) -> str:

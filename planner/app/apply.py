@@ -155,7 +155,7 @@ class _Candidates:
 
         plan, ports, writer = self._order.plan, self._ports, self._writer
         try:
-            network, access = self._preparer.prepare(self._stacks(p))
+            _, access = self._preparer.prepare(self._stacks(p))
         except Refused as answer:
             self._closed[_place(p)] = f"{answer.stack} was refused ({answer.code or answer.kind})"
             raise
@@ -163,7 +163,7 @@ class _Candidates:
         ports.tell("", f"launching {p.nodes} x {p.instance_type} ({p.capacity}) in {p.zone or p.region}, rank {p.rank}")
         run = writer.issue(run_of(plan, p, gpus=p.nodes * t.gpu_count, vcpus=p.nodes * t.vcpus), ports.clock.now())
         given = self._stacks(p, run.generation).compute
-        launch(ports, writer, run, stack_of(given, ports.synth(given), compute_variables(given, network, access)))
+        launch(ports, writer, run, stack_of(given, ports.synth(given), compute_variables(given, access)))
         return ports.record.runs(plan.name)[-1]
 
     def _stacks(self, p: Placement, generation: int | None = None) -> StackSet:

@@ -41,7 +41,7 @@ class Preparer:
         ports, writer = self._ports, self._writer
         with held(ports, net.name, wait_seconds=NETWORK_WAIT_SECONDS):
             network = apply_stack(ports, writer, stack_of(net, ports.synth(net), {}))
-            access = stack_of(acc, ports.synth(acc), access_variables(network))
+            access = stack_of(acc, ports.synth(acc), access_variables(acc, network))
             writer.adopt(replace(access, status=StackStatus.TOUCHED), ports.clock.now())
         made = (network, apply_stack(ports, writer, access))
         self._made[place] = made

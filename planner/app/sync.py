@@ -134,10 +134,13 @@ def _adopt(foreign: Foreign, p: Placement, nodes: tuple[Node, ...], ports: Ports
     network, access = (_outputs(foreign, p, kind, ports) for kind in ("network", "access"))
     t = compose.instance_type(ports.market, p)
     writer.issue(run_of(plan, p, gpus=p.nodes * t.gpu_count, vcpus=p.nodes * t.vcpus), now, generation=generation)
-    rows: list[tuple[Any, dict[str, Any]]] = [(given.network, {}), (given.access, access_variables(network))]
+    rows: list[tuple[Any, dict[str, Any]]] = [
+        (given.network, {}),
+        (given.access, access_variables(given.access, network)),
+    ]
     for one, variables in rows:
         writer.adopt(replace(stack_of(one, ports.synth(one), variables), status=StackStatus.APPLIED), now)
-    stack = stack_of(given.compute, ports.synth(given.compute), compute_variables(given.compute, network, access))
+    stack = stack_of(given.compute, ports.synth(given.compute), compute_variables(given.compute, access))
     intent = writer.intend(stack, Action.APPLY, now, scope=p.pool)
     writer.launched(intent, generation, nodes, now)
     return ports.record.runs(plan.name)[-1]

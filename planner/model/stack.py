@@ -1,18 +1,19 @@
 """What stacks are made of: one frozen input per stack, handed from `app` to `stacks`.  No choice is left open but the generation.
 
 Names: `net-TARGET-REGION`, `acc-NAME-TARGET-REGION`, `cmp-NAME-gN`.  What one stack learns from another comes in as Terraform variables, which the
-runner fills from the other's outputs:
-  net outputs  vpc_id · subnet_ids {zone: id} · security_group_ids · security_group_id (the first)
-  acc inputs   variables subnet_ids · security_group_ids; outputs launch_templates {key: {"id", "version", "head_id", "head_version",
-               "subnet_id" ("" if the template has its own interfaces)}} · placement_group ("" for none) · node_role_arn
-  cmp inputs   variables subnet_id · security_group_ids · [head_]launch_template_id · [head_]launch_template_version · placement_group
-               (`stacks.wiring` makes them of the outputs above)
-  cmp outputs  nodes {rank key "r00": {"instance_id", "private_ip", "zone", "cloud"}} · plan_id
+runner fills from the other's outputs, on every cloud in the same way (`stacks.wiring`):
+  net outputs  `subnet_ids` {zone: id} ("" is the key where subnets are regional) and what else the cloud's access stack needs
+  acc inputs   variables: the net outputs that `stacks.wiring.ACCESS_VARIABLES` names for the cloud
+  acc outputs  `launch` {template key: {variable of the compute stack: value}} · `node_identity` (what the orchestrator hands to nodes) ·
+               `data_snippets` (what owners of buckets must allow themselves; [] for nothing)
+  cmp inputs   variables: `launch[template key]`
+  cmp outputs  nodes {rank key "r00": {"instance_id", "private_ip", "zone", "cloud"}} · plan_id · billing_end (how billing stops by itself)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from planner.model.offer import CapacityType, Cloud, Fabric
@@ -26,7 +27,10 @@ class StackBase:
 
     role_arn          role that the provider assumes; None = the caller's credentials
     provider_version  a Terraform version constraint
-    tags              in order of precedence: skyplan's own, then the user's; already complete
+    tags              in order of precedence: skyplan's own, then the user's; already complete; keys and values as the user knows them
+                      (`skyplan:job`): a cloud with a narrower alphabet turns them into labels (`planner.model.labels`)
+    resource_group    Azure: the user's own group; None = one is made by the network stack (`resource_group_name`)
+    tenant            Nebius tenant id, under which groups live; Azure tenant id
     """
 
     name: str
@@ -39,6 +43,8 @@ class StackBase:
     backend: Backend
     provider_version: str
     tags: tuple[tuple[str, str], ...]
+    resource_group: str | None = None
+    tenant: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +59,16 @@ class NetworkInput(StackBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTemplate:
-    """One launch template: `key` is `INSTANCE_TYPE/ZONE`.
+    """What the nodes of one type in one zone are: `key` is `INSTANCE_TYPE/ZONE`.  AWS makes a launch template of it, other clouds the node itself.
 
-    machine_image   pinned image id, or an SSM public parameter path starting with `/` that names the pinned release
+    machine_image   pinned image: an id, or what the cloud's `images` module says names one (AWS: an SSM parameter path starting with `/`)
+    nodes           how many
+    fabric          between several nodes; ETHERNET for one
+    fabric_name     Nebius: name of the InfiniBand fabric in that region; "" elsewhere
     cluster         nodes are put close together (placement group)
     addresses       by rank, in this zone's subnet; () lets the cloud assign
+    stop_after_hours  hard end: the node powers itself off so long after its boot; None = only the job's end stops it
+    session         people may open a shell by the cloud's session channel, without an open port
     """
 
     key: str
@@ -71,11 +82,40 @@ class NodeTemplate:
     disk_gb: int
     cluster: bool
     addresses: tuple[str, ...] = ()
+    nodes: int = 1
+    fabric_name: str = ""
+    stop_after_hours: float | None = None
+    session: bool = False
+
+
+class Reach(StrEnum):
+    """How a node gets credentials for a store."""
+
+    PLATFORM = "platform"  # the node's own identity, in the same cloud
+    FEDERATION = "federation"  # the node's identity token, exchanged in the other cloud
+    BROKER = "broker"  # minted by skyplan's broker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPath:
+    """How the nodes of a placement reach one store.
+
+    uri      prefix, `gs://bucket/prefix/`
+    write    checkpoints and results go there
+    detail   one sentence: which identity, which role, what is still missing
+    settings what the node needs for federation, no secret: names from skyplan.yaml (`aws_role_arn`, `gcp_provider` …)
+    """
+
+    uri: str
+    write: bool
+    reach: Reach
+    detail: str
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyDocument:
-    """A rendered policy: `name` within its role, `document` in the cloud's own shape."""
+    """A rendered policy: `name` within its role, `document` in the cloud's own shape (see `planner.iam.CLOUD`)."""
 
     name: str
     document: dict[str, Any]
@@ -83,7 +123,11 @@ class PolicyDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessInput(StackBase):
-    """Per job, target and region: the nodes' role, launch templates, placement group."""
+    """Per job, target and region: the nodes' identity, launch templates, placement group.
+
+    data_paths   how the nodes reach each store
+    snippets     what the owners of stores must allow themselves, as text
+    """
 
     workload: Workload
     policies: tuple[PolicyDocument, ...]
@@ -93,11 +137,19 @@ class AccessInput(StackBase):
     head_address: str | None
     agent_url: str | None
     agent_sha256: str | None
+    data_paths: tuple[DataPath, ...] = ()
+    snippets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeInput(StackBase):
-    """Per launch attempt: the nodes, nothing else.  `addresses` by rank; () lets the cloud assign."""
+    """Per launch attempt: the nodes, nothing else.  `addresses` by rank; () lets the cloud assign.
+
+    node, workload, data_paths   on clouds without launch templates (all but AWS): what the node boots
+    kms_key_arn                  the user's own disk key, by the cloud's name for it
+    in_group                     RESERVED only: the reservation was made inside the placement group
+    capacity_block               RESERVED only: a block of capacity bought for a time, which has a market of its own (AWS)
+    """
 
     job: str
     generation: int
@@ -110,6 +162,12 @@ class ComputeInput(StackBase):
     template_key: str
     cluster: bool
     addresses: tuple[str, ...]
+    node: NodeTemplate | None = None
+    workload: Workload | None = None
+    data_paths: tuple[DataPath, ...] = ()
+    kms_key_arn: str | None = None
+    in_group: bool = False
+    capacity_block: bool = False
 
 
 StackInput = NetworkInput | AccessInput | ComputeInput

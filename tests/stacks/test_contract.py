@@ -7,8 +7,7 @@ import json
 
 import pytest
 
-from planner.model.errors import InputError
-from planner.model.offer import CapacityType, Cloud
+from planner.model.offer import CapacityType
 from planner.model.project import Backend, OwnNetwork
 from planner.model.stack import PolicyDocument
 from tests.stacks import inputs
@@ -238,9 +237,3 @@ def test_no_backend_setting_and_no_path_is_in_a_stack(render, kind):
 def test_a_users_template_signs_are_words(render):
     made = render(inputs.network(tags=(*inputs.TAGS, ("note", "${x} %{y}"))))
     assert made["resource"]["aws_vpc"]["net"]["tags"]["note"] == "$${x} %%{y}"
-
-
-def test_another_clouds_stacks_are_refused_in_words(render):
-    with pytest.raises(InputError) as refused:
-        render(inputs.network(cloud=Cloud.GCP))
-    assert refused.value.diagnostics[0].code == "SKY-APPLY-315"

@@ -137,8 +137,8 @@ class FakeTerraform:
             case "network":
                 return {"vpc_id": "v", "subnet_ids": {"a": "s"}, "security_group_ids": ["sg"]}
             case "access":
-                t = {"id": "lt", "version": 1, "head_id": "lt", "head_version": 1, "subnet_id": "s"}
-                return {"launch_templates": dict.fromkeys(stack.document["templates"], t), "placement_group": ""}
+                launch = {"subnet_id": "s", "launch_template_id": "lt"}
+                return {"launch": dict.fromkeys(stack.document["templates"], launch), "node_identity": "arn"}
             case _:
                 state = self.states.get(stack.name, {})
                 machines = {r: self.cloud.machines[m][1] for r, m in state.items() if m in self.cloud.machines}

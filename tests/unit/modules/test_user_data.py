@@ -11,12 +11,23 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.aws.user_data import LIMIT, Node, user_data, yaml_string
+from modules.user_data import LIMIT, Node, user_data, yaml_string
 from planner.model.errors import InputError
+from planner.model.offer import Cloud, Fabric
 from planner.model.workload import Resources
 from tests.stacks import inputs
 
-NODE = Node(region="us-east-1", gpus=8, nvme=True, efa=True, addresses=("10.7.16.10", "10.7.16.11"), head="10.7.16.10")
+NODE = Node(
+    cloud=Cloud.AWS,
+    region="us-east-1",
+    instance_type="p4d.24xlarge",
+    gpus=8,
+    nvme=True,
+    fabric=Fabric.EFA,
+    efa=4,
+    addresses=("10.7.16.10", "10.7.16.11"),
+    head="10.7.16.10",
+)
 GOLDEN = Path(__file__).with_name("golden")
 #: what can stand in an environment variable: any text without NUL (and without what YAML and UTF-8 cannot hold)
 VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -38,7 +49,7 @@ def single(**changes):
         (
             "one-node-bare",
             single(image=None, setup=None, secrets=(), registry_auth=None, workdir="/srv/it's"),
-            replace(NODE, efa=False, nvme=False, addresses=(), head=None),
+            replace(NODE, efa=0, fabric=Fabric.ETHERNET, nvme=False, addresses=(), head=None),
         ),
     ],
 )
@@ -153,7 +164,7 @@ def test_an_image_is_pinned_by_its_digest():
 
 def test_efa_gets_its_setting_and_one_node_no_interface_names():
     two = files(user_data(inputs.workload(), NODE))["/opt/skyplan/nccl.sh"]
-    one = files(user_data(single(), replace(NODE, efa=False)))["/opt/skyplan/nccl.sh"]
+    one = files(user_data(single(), replace(NODE, efa=0, fabric=Fabric.ETHERNET)))["/opt/skyplan/nccl.sh"]
     assert "FI_EFA_USE_HUGE_PAGE=0" in two
     assert "NCCL_SOCKET_IFNAME" in two
     assert "export" not in one

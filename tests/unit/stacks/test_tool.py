@@ -102,15 +102,8 @@ def test_the_local_backend_has_no_lock_to_ask_for(tool, fake):
 
 def test_variables_are_made_of_other_stacks_outputs():
     network = {"vpc_id": "v", "subnet_ids": {"use1-az4": "s"}, "security_group_ids": ["g"], "security_group_id": "g"}
-    template = {"id": "lt-1", "version": 2, "head_id": "lt-0", "head_version": 1, "subnet_id": ""}
-    access = {"launch_templates": {"p4d.24xlarge/use1-az4": template}, "placement_group": "pg"}
-    assert access_variables(network) == {"subnet_ids": {"use1-az4": "s"}, "security_group_ids": ["g"]}
-    assert compute_variables(inputs.compute(), network, access) == {
-        "subnet_id": "",
-        "security_group_ids": ["g"],
-        "launch_template_id": "lt-1",
-        "launch_template_version": "2",
-        "head_launch_template_id": "lt-0",
-        "head_launch_template_version": "1",
-        "placement_group": "pg",
-    }
+    launch = {"subnet_id": "", "launch_template_id": "lt-1"}
+    access = {"launch": {"p4d.24xlarge/use1-az4": launch}, "node_identity": "arn"}
+    wanted = {"subnet_ids": {"use1-az4": "s"}, "security_group_ids": ["g"]}
+    assert access_variables(inputs.access(), network) == wanted
+    assert compute_variables(inputs.compute(), access) == launch

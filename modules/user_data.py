@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError, MissingPart
+from planner.model.offer import Cloud, Fabric
+from planner.model.stack import DataPath, NodeTemplate, StackBase
 from planner.model.workload import SecretRef, Workload
 
 if TYPE_CHECKING:
@@ -31,14 +33,51 @@ _OWN = ("SKYPLAN_*", "MASTER_*", "NODE_RANK", "PET_*", "NCCL_*", "GLOO_*", "FI_*
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """Facts about the machine.  `addresses` by rank, () if the cloud assigns them; `head` is rank 0's address."""
+    """Facts about the machine.
 
+    account     of the target: GCP project, Azure subscription, Nebius project; None where unknown (AWS needs none)
+    efa         number of EFA interfaces
+    addresses   by rank, () if the cloud assigns them; `head` is rank 0's
+    data_paths  how it reaches each store
+    stop_after_hours  it powers itself off so long after its boot, whatever the job does
+    """
+
+    cloud: Cloud
     region: str
+    instance_type: str
     gpus: int
     nvme: bool
-    efa: bool
-    addresses: tuple[str, ...]
-    head: str | None
+    fabric: Fabric = Fabric.ETHERNET
+    efa: int = 0
+    account: str | None = None
+    addresses: tuple[str, ...] = ()
+    head: str | None = None
+    data_paths: tuple[DataPath, ...] = ()
+    stop_after_hours: float | None = None
+
+
+def node_of(
+    template: NodeTemplate,
+    stack: StackBase,
+    data_paths: tuple[DataPath, ...] = (),
+    *,
+    head: str | None = None,
+) -> Node:
+    """The node that a template describes; `head` where the template itself fixes no addresses."""
+    return Node(
+        cloud=stack.cloud,
+        region=stack.region,
+        instance_type=template.instance_type,
+        gpus=template.gpu_count,
+        nvme=template.nvme,
+        fabric=template.fabric,
+        efa=template.efa_interfaces,
+        account=stack.account,
+        addresses=template.addresses,
+        head=template.addresses[0] if template.addresses else head,
+        data_paths=data_paths,
+        stop_after_hours=template.stop_after_hours,
+    )
 
 
 def user_data(workload: Workload, node: Node) -> str:
@@ -73,7 +112,7 @@ def user_data(workload: Workload, node: Node) -> str:
     text = jinja.get_template("cloud-init.yaml.j2").render(
         job=workload.name,
         env_sh=_exports(workload),
-        nccl_sh=jinja.get_template("nccl.env.j2").render(nodes=nodes, efa=node.efa),
+        nccl_sh=jinja.get_template("nccl.env.j2").render(nodes=nodes, efa=node.efa > 0),
         setup_sh=_script(workload.setup) if workload.setup else "",
         run_sh=_script(workload.run),
         start_sh=start,

@@ -1,0 +1,178 @@
+"""The three stacks of a placement on AWS.  Decides what goes into which stack; the resources are `modules.aws`'s.
+
+`net`  one network per target and region, shared by jobs; or the user's own, then only its ids are handed on.
+`acc`  what a job's nodes are and may do.  Everything here is reviewed; nothing here runs.
+`cmp`  the nodes of one launch attempt.  Its identity may launch, terminate and describe; so nothing else is in it.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from typing import Any
+
+from modules import cdk
+from modules.aws import access as aws
+from modules.aws.compute import Nodes, NodesProps
+from modules.aws.network import Network, NetworkProps, Peers
+from modules.user_data import node_of, user_data
+from planner.model.offer import CapacityType
+from planner.model.stack import AccessInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
+from stacks.base import CloudStack
+from stacks.naming import label
+from stacks.wiring import ACCESS_VARIABLES
+
+#: attempts per call.  The provider's default (25; 0 means the same) takes 10 min over a capacity error, 5 take 4 s and survive throttling
+MAX_RETRIES = 5
+
+#: variable of the compute stack -> (type, description)
+VARIABLES = {
+    "subnet_id": ("string", "Subnet of the nodes; empty if the template has its own interfaces"),
+    "security_group_ids": ("list(string)", "Groups of the nodes; unused if the template has its own interfaces"),
+    "launch_template_id": ("string", "Launch template of the nodes"),
+    "launch_template_version": ("string", "Its version"),
+    "head_launch_template_id": ("string", "Launch template of rank 0"),
+    "head_launch_template_version": ("string", "Its version"),
+    "placement_group": ("string", "Name of the placement group; empty for none"),
+}
+BILLING_END = "a node powers itself off at the job's end or at the hard end, and EC2 terminates an instance that does"
+
+
+class _AwsStack(CloudStack):
+    """A stack with the AWS provider.  No `default_tags`: a changed default would reach nodes that must not change."""
+
+    def __init__(self, app: cdk.App, given: StackBase) -> None:
+        super().__init__(
+            app,
+            given,
+            provider="aws",
+            source="hashicorp/aws",
+            settings={
+                "region": given.region,
+                "max_retries": MAX_RETRIES,
+                "allowed_account_ids": [given.account] if given.account else None,
+                "assume_role": [{"role_arn": given.role_arn, "session_name": "skyplan"}] if given.role_arn else None,
+            },
+        )
+
+
+class NetworkStack(_AwsStack):
+    """Outputs: `vpc_id`, `subnet_ids` {zone: id}, `security_group_ids`."""
+
+    def __init__(self, app: cdk.App, given: NetworkInput) -> None:
+        super().__init__(app, given)
+        if given.own is not None:
+            # without groups of the user's, nodes still need one in which they reach each other
+            groups: list[str] = list(given.own.security_group_ids) or [
+                Peers(self, name=given.name, vpc_id=given.own.vpc_id, tags=given.tags).id
+            ]
+            self._outputs(given.own.vpc_id, dict(given.own.subnets), groups)
+            return
+        made = Network(
+            self,
+            NetworkProps(
+                name=given.name,
+                region=given.region,
+                cidr=given.cidr,
+                nat_cidr=given.nat_cidr,
+                zones=given.zones,
+                tags=given.tags,
+            ),
+        )
+        self._outputs(made.vpc.ref(), made.subnet_ids, [made.peers.id])
+
+    def _outputs(self, vpc_id: str, subnet_ids: str | dict[str, str], groups: list[str]) -> None:
+        cdk.output(self, "vpc_id", vpc_id, "The network")
+        cdk.output(self, "subnet_ids", subnet_ids, "Zone id to subnet id")
+        cdk.output(self, "security_group_ids", groups, "Groups of every node")
+
+
+class AccessStack(_AwsStack):
+    """Variables: `stacks.wiring.ACCESS_VARIABLES`.  Outputs: `launch`, `node_identity`, `data_snippets`."""
+
+    def __init__(self, app: cdk.App, given: AccessInput) -> None:
+        super().__init__(app, given)
+        self._given = given
+        ref = {n: cdk.variable(self, n, kind, text) for n, (kind, text) in ACCESS_VARIABLES[given.cloud].items()}
+        self._subnets, self._groups = ref["subnet_ids"].strip("${}"), ref["security_group_ids"]
+        self._role = aws.NodeRole(
+            self,
+            aws.RoleProps(
+                name=f"skyplan-{given.name}",
+                path=f"/skyplan/{given.project}/",
+                policies=tuple((policy.name, policy.document) for policy in given.policies),
+                permissions_boundary=given.permissions_boundary,
+                tags=given.tags,
+            ),
+        )
+        group = ""
+        if any(template.cluster for template in given.templates):
+            group = aws.placement_group(self, f"skyplan-{given.name}", given.tags).ref("name")
+        launch = {template.key: self._launch(template, group) for template in given.templates}
+        cdk.output(self, "launch", launch, "What a launch needs, by template key")
+        cdk.output(self, "node_identity", self._role.role_arn, "The role that the orchestrator passes to nodes")
+        cdk.output(self, "data_snippets", list(given.snippets), "What the owners of stores must allow themselves")
+
+    def _launch(self, template: NodeTemplate, group: str) -> dict[str, Any]:
+        made = self._template(template).described
+        return {
+            "subnet_id": made["subnet_id"],
+            "security_group_ids": self._groups,
+            "launch_template_id": made["id"],
+            "launch_template_version": made["version"],
+            "head_launch_template_id": made["head_id"],
+            "head_launch_template_version": made["head_version"],
+            "placement_group": group,
+        }
+
+    def _template(self, template: NodeTemplate) -> aws.NodeTemplate:
+        given = self._given
+        node = node_of(template, given, given.data_paths, head=given.head_address)
+        return aws.NodeTemplate(
+            self,
+            aws.TemplateProps(
+                label=label(template.key),
+                name=f"skyplan-{given.name}-{label(template.key)}",
+                instance_type=template.instance_type,
+                machine_image=template.machine_image,
+                user_data=user_data(given.workload, node),
+                disk_gb=template.disk_gb,
+                efa=template.efa_interfaces,
+                subnet_id=f'${{{self._subnets}["{template.zone}"]}}',
+                security_group_ids=self._groups,
+                head_address=node.head,
+                profile_arn=self._role.profile.ref("arn"),
+                kms_key_arn=given.kms_key_arn,
+                tags=given.tags,
+            ),
+        )
+
+
+class ComputeStack(_AwsStack):
+    """Variables: `VARIABLES`.  Outputs: `nodes`, `plan_id`, `billing_end`."""
+
+    def __init__(self, app: cdk.App, given: ComputeInput) -> None:
+        super().__init__(app, given)
+        ref = {name: cdk.variable(self, name, kind, text) for name, (kind, text) in VARIABLES.items()}
+        reserved = given.capacity is CapacityType.RESERVED
+        addresses = given.addresses or ("",) * given.nodes
+        made = Nodes(
+            self,
+            NodesProps(
+                name=f"{given.job}-g{given.generation}",
+                instance_type=given.instance_type,
+                market=given.reservation if reserved else given.capacity.value,
+                capacity_block=given.capacity_block,
+                ranks=tuple((rank_key(rank), address) for rank, address in enumerate(addresses)),
+                template_id=ref["launch_template_id"],
+                template_version=ref["launch_template_version"],
+                head_template_id=ref["head_launch_template_id"],
+                head_template_version=ref["head_launch_template_version"],
+                subnet_id=ref["subnet_id"],
+                security_group_ids=ref["security_group_ids"],
+                # a reservation made outside the group has no capacity inside it
+                placement_group=ref["placement_group"] if given.cluster and (not reserved or given.in_group) else None,
+                tags=given.tags,
+            ),
+        )
+        self.compute_outputs(given, made.described(given.zone), BILLING_END)
