@@ -11,22 +11,22 @@ from planner.model.stack import AccessInput, ComputeInput
 #: cloud -> outputs of its network stack that its access stack takes as variables: name -> (Terraform type, description)
 ACCESS_VARIABLES: dict[Cloud, dict[str, tuple[str, str]]] = {
     Cloud.AWS: {
+        "vpc_id": ("string", "The network"),
         "subnet_ids": ("map(string)", "Zone id to subnet id"),
-        "security_group_ids": ("list(string)", "Groups of every node"),
+        "security_group_ids": ("list(string)", "The user's own groups for every node, if any"),
     },
     Cloud.GCP: {
         "network": ("string", "The VPC network"),
         "subnet_ids": ("map(string)", "Zone to subnetwork"),
-        "node_tag": ("string", "Network tag by which firewall rules know the nodes"),
     },
     Cloud.AZURE: {
         "resource_group": ("string", "Name of the resource group"),
         "subnet_ids": ("map(string)", "Zone to subnet id; the empty key is the region's"),
-        "security_group_id": ("string", "Network security group of the nodes"),
     },
     Cloud.NEBIUS: {
+        "network_id": ("string", "The network"),
         "subnet_ids": ("map(string)", "Zone to subnet id; the empty key is the region's"),
-        "security_group_ids": ("list(string)", "Groups of every node"),
+        "security_group_ids": ("list(string)", "The user's own groups for every node, if any"),
     },
 }
 

@@ -57,11 +57,13 @@ USED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "azurerm": (
         (
+            "azurerm_application_security_group",
             "azurerm_federated_identity_credential",
             "azurerm_linux_virtual_machine",
             "azurerm_nat_gateway",
             "azurerm_nat_gateway_public_ip_association",
             "azurerm_network_interface",
+            "azurerm_network_interface_application_security_group_association",
             "azurerm_network_interface_security_group_association",
             "azurerm_network_security_group",
             "azurerm_orchestrated_virtual_machine_scale_set",
@@ -88,6 +90,8 @@ USED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "nebius_vpc_v1_allocation",
             "nebius_vpc_v1_network",
             "nebius_vpc_v1_pool",
+            "nebius_vpc_v1_route",
+            "nebius_vpc_v1_route_table",
             "nebius_vpc_v1_security_group",
             "nebius_vpc_v1_security_rule",
             "nebius_vpc_v1_subnet",
