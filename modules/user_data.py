@@ -1,15 +1,20 @@
 """What a node does from boot to its end, as cloud-init user data.  Renders `modules/templates`; holds no secret, only their names.
 
-EC2 takes 16 KiB before base64.  Every value of the user's is quoted for the shell that reads it.
+One text for all clouds; what differs is in `templates/clouds`.  Every value of the user's is quoted for the shell that reads it.  Of what is
+rendered, only AWS's part is close to what was run (on an emulator, up to the boot); no cloud's was run on live machines.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
 import shlex
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from modules.fabric import gpudirect, links, topology_file
+from modules.stores import StoreSetup, store_setup
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError, MissingPart
 from planner.model.offer import Cloud, Fabric
@@ -19,8 +24,19 @@ from planner.model.workload import SecretRef, Workload
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-#: EC2's limit, in bytes, before base64
-LIMIT = 16 * 1024
+#: bytes of user data that a cloud takes, and who says so.  AWS: before base64 (EC2 user guide, 2026-09; gzip is read by cloud-init) · GCP: one
+#: metadata value (Compute Engine docs, 2026-09) · Azure: customData (Microsoft Learn, 2026-09) · Nebius: no limit documented, a cautious figure
+LIMITS = {Cloud.AWS: 16 * 1024, Cloud.GCP: 256 * 1024, Cloud.AZURE: 65_535, Cloud.NEBIUS: 32 * 1024}
+LIMIT = LIMITS[Cloud.AWS]
+#: clouds whose user data is base64 anyway, so that gzip may stand in it
+_PACKED = frozenset({Cloud.AWS, Cloud.AZURE})
+
+ENDINGS = {
+    Cloud.AWS: "The launch template terminates an instance that shuts itself down: whatever happens here, billing stops.",
+    Cloud.GCP: "A machine that shuts itself down is not billed for computing; its disk is, until it is deleted.",
+    Cloud.AZURE: "A machine that shuts itself down is billed on until it is deallocated: the control plane does that.",
+    Cloud.NEBIUS: "A machine that shuts itself down is not billed for computing; its disk is, until it is deleted.",
+}
 
 #: code points up to here have four hex digits
 _LAST_SHORT = 0xFFFF
@@ -28,7 +44,19 @@ _SHORT = {"\n": "\\n", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 _PLAIN = frozenset(map(chr, range(0x20, 0x7F))) | _SHORT.keys()
 
 #: names set on the node that its container gets too
-_OWN = ("SKYPLAN_*", "MASTER_*", "NODE_RANK", "PET_*", "NCCL_*", "GLOO_*", "FI_*", "AWS_REGION", "AWS_DEFAULT_REGION")
+_OWN = ("SKYPLAN_*", "MASTER_*", "NODE_RANK", "PET_*", "NCCL_*", "GLOO_*", "FI_*")
+_OF_CLOUD = {
+    Cloud.AWS: ("AWS_REGION", "AWS_DEFAULT_REGION"),
+    Cloud.GCP: ("GOOGLE_CLOUD_PROJECT",),
+    Cloud.AZURE: (),
+    Cloud.NEBIUS: (),
+}
+_OF_FABRIC = {
+    Fabric.TCPX: ("LD_LIBRARY_PATH",),
+    Fabric.TCPXO: ("LD_LIBRARY_PATH",),
+    Fabric.ROCE: ("LD_LIBRARY_PATH",),
+    Fabric.INFINIBAND: ("UCX_*", "SHARP_*", "CUDA_DEVICE_ORDER"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,42 +111,80 @@ def node_of(
 def user_data(workload: Workload, node: Node) -> str:
     """`#cloud-config` text.
 
-    Raises InputError if it is over EC2's limit, MissingPart without Jinja2, ValueError for several nodes without a head.
+    Raises InputError if it is over the cloud's limit, MissingPart without Jinja2, ValueError for several nodes without a head.
     """
     if workload.resources.nodes > 1 and not node.head:
         raise ValueError(f"{workload.name}: several nodes need the address of rank 0")
     jinja = _jinja()
+    stores = store_setup(workload, node.cloud, node.data_paths, nvme=node.nvme)
+    nccl = jinja.get_template("nccl.env.j2").render(
+        cloud=node.cloud.value,
+        fabric=node.fabric.value,
+        nodes=workload.resources.nodes,
+        topology=topology_file(node.instance_type),
+        tunnel="",
+    )
+    text = jinja.get_template("cloud-init.yaml.j2").render(
+        job=workload.name,
+        env_sh=_exports(workload),
+        nccl_sh=nccl,
+        setup_sh=_script(workload.setup) if workload.setup else "",
+        run_sh=_script(workload.run),
+        start_sh=jinja.get_template("start.sh.j2").render(_start(workload, node, stores)),
+        files=stores.files,
+    )
+    _check_size(workload.name, node.cloud, text)
+    return text
+
+
+def packed(text: str, cloud: Cloud) -> str:
+    """Base64 for the clouds that take it so, gzipped where the text alone is over the limit; always the same bytes for the same text."""
+    data = text.encode()
+    return base64.b64encode(data if len(data) <= LIMITS[cloud] else gzip.compress(data, mtime=0)).decode()
+
+
+def _start(workload: Workload, node: Node, stores: StoreSetup) -> dict[str, Any]:
+    """The variables of start.sh."""
     image = f"{workload.image.ref}" if workload.image else None
     if workload.image and workload.image.digest and "@" not in workload.image.ref:
         image = f"{workload.image.ref}@{workload.image.digest}"
     nodes = workload.resources.nodes
     names = [*(name for name, _ in workload.env), *(secret.env for secret in workload.secrets)]
-    start = jinja.get_template("start.sh.j2").render(
-        addresses=node.addresses,
-        gpus=node.gpus,
-        head=node.head if nodes > 1 else None,
-        image=image,
-        nodes=nodes,
-        nvme=node.nvme,
-        passed=[*_OWN, *names],
-        region=node.region,
-        job=workload.name,
-        registry=_secret(workload.registry_auth, node.region) if workload.registry_auth else None,
-        registry_host=_registry(image) if image else "",
-        secrets=[_secret(secret, node.region) for secret in workload.secrets],
-        setup=bool(workload.setup),
-        workdir=workload.workdir,
-    )
-    text = jinja.get_template("cloud-init.yaml.j2").render(
-        job=workload.name,
-        env_sh=_exports(workload),
-        nccl_sh=jinja.get_template("nccl.env.j2").render(nodes=nodes, efa=node.efa > 0),
-        setup_sh=_script(workload.setup) if workload.setup else "",
-        run_sh=_script(workload.run),
-        start_sh=start,
-    )
-    _check_size(workload.name, text)
-    return text
+    own = [*_OWN, *_OF_CLOUD[node.cloud], *_OF_FABRIC.get(node.fabric, ()), *(name for name, _ in stores.environment)]
+    found = links(node.fabric, node.instance_type, node.efa) if nodes > 1 else (0, False)
+    direct = gpudirect(node.fabric) if nodes > 1 else None
+    folders = [f"{folder}:{folder}" for folder in (*direct.folders, *direct.sockets)] if direct else []
+    stop = node.stop_after_hours
+    return {
+        "account": node.account,
+        "addresses": node.addresses,
+        "cloud": node.cloud.value,
+        "copies": stores.copies,
+        "ending": ENDINGS[node.cloud],
+        "fabric": node.fabric.value,
+        "federated": stores.tokens,
+        "first_rank": 0,
+        "gpudirect": direct,
+        "gpus": node.gpus,
+        "head": node.head if nodes > 1 else None,
+        "image": image,
+        "job": workload.name,
+        "links": found[0],
+        "mounts": stores.mounts,
+        "nodes": nodes,
+        "nvme": node.nvme,
+        "passed": list(dict.fromkeys([*own, *names])),
+        "rdma": found[1],
+        "region": node.region,
+        "registry": _secret(workload.registry_auth, node.region) if workload.registry_auth else None,
+        "registry_host": _registry(image) if image else "",
+        "secrets": [_secret(secret, node.region) for secret in workload.secrets],
+        "setup": bool(workload.setup),
+        "stop_after_minutes": max(1, round(stop * 60)) if stop is not None else None,
+        "store_environment": stores.environment,
+        "volumes": [*folders, *stores.volumes],
+        "workdir": workload.workdir,
+    }
 
 
 def _exports(workload: Workload) -> str:
@@ -151,14 +217,17 @@ def _registry(image: str) -> str:
     return first if "/" in image and ("." in first or ":" in first or first == "localhost") else ""
 
 
-def _check_size(job: str, text: str) -> None:
-    size = len(text.encode())
-    if size > LIMIT:
+def _check_size(job: str, cloud: Cloud, text: str) -> None:
+    size, limit = len(text.encode()), LIMITS[cloud]
+    if size > limit and cloud in _PACKED:
+        size = len(gzip.compress(text.encode(), mtime=0))
+    if size > limit:
+        kind = "bytes of user data, packed" if cloud in _PACKED else "bytes of user data"
         raise InputError(
             [
                 Diagnostic(
                     code="SKY-SPEC-105",
-                    summary=f"{job}: `run`, `setup` and `env` make {size} bytes of user data; EC2 takes {LIMIT}",
+                    summary=f"{job}: `run`, `setup` and `env` make {size} {kind}; {cloud.value} takes {limit}",
                     hint="put scripts into the image or the bucket, and call them from `run`",
                 )
             ]
