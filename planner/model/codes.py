@@ -86,7 +86,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-APPLY-312", "the plan is old", "prices may have moved; plan again"),
     ("SKY-APPLY-313", "the policy command refused the plan", "see its output"),
     ("SKY-APPLY-314", "an earlier apply did not finish", "it is being cleaned up first"),
-    ("SKY-APPLY-315", "this cloud's stacks are not there yet", "restrict `clouds`, or wait for that release"),
+    ("SKY-APPLY-315", "stacks for this cloud could not be written by an earlier version", "plan again with this one"),
     ("SKY-APPLY-316", "an optional part is not installed", "see the message for the extra's name"),
     (
         "SKY-APPLY-317",
@@ -104,6 +104,20 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-APPLY-326", "the cloud answered with an error, or not at all", "see its message; try again"),
     # runtime
     ("SKY-RUN-501", "no agent: nodes run the job bare", "configure `agent` in skyplan.yaml for progress and rotation"),
+    (
+        "SKY-RUN-502",
+        "no credentials for a store yet: the job cannot reach it",
+        "use a store of the same cloud or `federation` in skyplan.yaml, or let the job bring its own",
+    ),
+    (
+        "SKY-RUN-503",
+        "the planned fabric was not found at boot: the node stops instead of running over TCP",
+        "see the node's console; plan again to place the job anew",
+    ),
+    ("SKY-RUN-504", "no hard end: nothing but the job's own end stops its nodes", "add `constraints.stop_after`"),
+    ("SKY-RUN-505", "rendezvous: peers are missing", "see the names of those that did not come"),
+    ("SKY-RUN-506", "tunnel: an endpoint, a key or a proof was refused", "see the message; never re-use a proof"),
+    ("SKY-RUN-507", "tunnel: packets of that size do not pass", "lower the tunnel's MTU"),
 )
 
 CODES: dict[str, Code] = {row[0]: Code(*row) for row in _ROWS}

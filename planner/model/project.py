@@ -43,6 +43,9 @@ class Target:
     orchestrator_role role the launch step assumes
     regions           globs; () = all
     permissions_boundary  ARN put on every role skyplan makes
+    resource_group    Azure: the user's own group, instead of one that skyplan makes
+    tenant            Azure: tenant id; Nebius: tenant id, under which groups live
+    network_quota     (region glob, networks that skyplan may keep there), the most specific first: the first that matches wins
     """
 
     name: str
@@ -56,6 +59,9 @@ class Target:
     kms_key_arn: str | None = None
     networks: tuple[OwnNetwork, ...] = ()
     quotas: tuple[Quota, ...] = ()
+    resource_group: str | None = None
+    tenant: str | None = None
+    network_quota: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +78,11 @@ class PriceOverride:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """Capacity already paid for: a sunk cost, so its marginal price is 0.  Open from `starts` until `expires` (UTC ISO)."""
+    """Capacity already paid for: a sunk cost, so its marginal price is 0.  Open from `starts` until `expires` (UTC ISO).
+
+    in_group        it was made inside a placement group, which its nodes must then be in
+    capacity_block  AWS: a block of capacity bought for a time, which has a market of its own
+    """
 
     target: str
     region: str
@@ -82,6 +92,8 @@ class Reservation:
     id: str
     starts: str
     expires: str
+    in_group: bool = False
+    capacity_block: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +111,20 @@ class Suppression:
     rule: str
     reason: str
     expires: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Federation:
+    """Stores of one cloud that nodes in other clouds may reach with their own identity tokens.  Holds names, never a secret.
+
+    stores       globs over URIs, all of one scheme: `s3://acme-*`
+    from_clouds  where such nodes run
+    settings     who the token is exchanged for, by the words of skyplan.yaml: `aws_role_arn`, `gcp_provider` …
+    """
+
+    stores: tuple[str, ...]
+    from_clouds: tuple[Cloud, ...]
+    settings: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +149,9 @@ class Project:
     agent_url: str | None = None
     agent_sha256: str | None = None
     price_tolerance: float = 0.10
+    tunnels: bool = True
+    """Jobs may ask for nodes in several clouds, joined by a tunnel."""
+    federation: tuple[Federation, ...] = ()
 
     def target(self, name: str) -> Target:
         """The target of that name.  Raises KeyError."""

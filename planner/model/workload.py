@@ -92,11 +92,17 @@ class SecretRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """Input.  `reads` is how many times the job reads the whole of it over the network (epochs without a local copy)."""
+    """Input.  `reads` is how many times the job reads the whole of it over the network (epochs without a local copy).
+
+    mount    folder on the node under which it can be read as files
+    copy_to  folder on the node into which it is copied before the job starts; never both
+    """
 
     at: ObjectPrefix
     size_bytes: int
     reads: float = 1.0
+    mount: str | None = None
+    copy_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +124,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
-    """Limits.  Empty tuples mean "no limit"; patterns are shell globs.  Deadlines run from the job's first apply."""
+    """Limits.  Empty tuples mean "no limit"; patterns are shell globs.  Deadlines run from the job's first apply.
+
+    stop_after_hours  hard end: so long after its boot a node powers itself off, whatever the job does
+    """
 
     deadline_hours: float | None = None
     max_usd_per_hour: float | None = None
@@ -126,11 +135,16 @@ class Constraints:
     clouds: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
     instance_types: tuple[str, ...] = ()
+    stop_after_hours: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One job."""
+    """One job.
+
+    tunnel   its nodes may lie in several clouds, joined by a tunnel; never so unless the job asks
+    session  people may open a shell on its nodes by the cloud's session channel, without an open port
+    """
 
     name: str
     resources: Resources
@@ -148,3 +162,5 @@ class Workload:
     constraints: Constraints = field(default_factory=Constraints)
     tags: tuple[tuple[str, str], ...] = ()
     priority: int = 0
+    tunnel: bool = False
+    session: bool = False

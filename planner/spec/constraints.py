@@ -1,4 +1,4 @@
-"""The limits that jobs and projects share: deadline, budgets, clouds, regions, instance types.
+"""The limits that jobs and projects share: deadline, hard end, budgets, clouds, regions, instance types.
 
 Decides whether each is well formed and names something that exists.  Intersecting a job's with the project's is `limits`' business.
 """
@@ -70,4 +70,5 @@ def constraints(fields: Fields, words: Words, *, strict: bool = True) -> Constra
         clouds=clouds(fields),
         regions=patterns(fields, "regions", all_regions(words), "region", strict=strict),
         instance_types=patterns(fields, "instance_types", words.instance_types, "instance type", strict=strict),
+        stop_after_hours=fields.read("stop_after", units.hours),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.model.offer import CapacityType
+from planner.spec.mounts import inside
 from planner.spec.patterns import matches
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ def contradictions(job: Workload, words: Words, report: Report) -> None:
     """Report them all (SKY-SPEC-113)."""
     _spot(job, report)
     _regions(job, words, report)
+    _tunnel(job, report)
+    _folders(job, report)
 
 
 def _spot(job: Workload, report: Report) -> None:
@@ -49,6 +52,35 @@ def _regions(job: Workload, words: Words, report: Report) -> None:
         report.error(at, "SKY-SPEC-113", f"`constraints.regions` leaves no region of {', '.join(empty)}", hint)
     elif empty:
         report.warning(at, "SKY-SPEC-113", f"`constraints.regions` leaves no region of {', '.join(empty)}", hint)
+
+
+def _tunnel(job: Workload, report: Report) -> None:
+    """A tunnel joins nodes of several clouds, slowly."""
+    if not job.tunnel:
+        return
+    at = _at(report, "network.across", "network")
+    if job.resources.interconnect_sensitive:
+        summary = "`network.across: tunnel` of an interconnect-sensitive job: no tunnel is a fast fabric"
+        report.error(at, "SKY-SPEC-113", summary, "leave out `network` or `interconnect_sensitive`")
+    if job.resources.nodes < 2:  # noqa: PLR2004 - a tunnel has two ends
+        report.error(
+            at, "SKY-SPEC-113", "`network.across: tunnel` of a single node", "leave it out, or ask for nodes: 2"
+        )
+
+
+def _folders(job: Workload, report: Report) -> None:
+    """Two datasets at one place of the node, or one within another."""
+    taken: list[str] = []
+    for dataset in job.data:
+        path = dataset.mount or dataset.copy_to
+        if path is None:
+            continue
+        other = next((one for one in taken if inside(path, one) or inside(one, path)), None)
+        if other is not None:
+            at = _at(report, f"uri={dataset.at.uri}", "data")
+            summary = f"`data`: {path} and {other} are one place on the node, or one lies in the other"
+            report.error(at, "SKY-SPEC-113", summary, "give each dataset a folder of its own")
+        taken.append(path)
 
 
 def _at(report: Report, *paths: str) -> Location:

@@ -4,6 +4,8 @@ Decides what is outside.  The rule: what a job *names* and the project does not 
 narrowed silently.  So
   - a cloud, region, instance type or data location named outright must be allowed; a glob must have something allowed in it, and only that stays;
   - a budget or deadline above the project's is an error, never silently lowered; without one the project's holds;
+  - of two hard ends (`stop_after`) the earlier one holds; where that is not the job's own, a warning says so;
+  - a tunnel between clouds must be allowed;
   - data, checkpoint and output must lie under one of `data_prefixes`, where there are any.
 The result holds only what is allowed, so narrowing it again changes nothing and finds nothing.  Nothing here widens, nothing knows a price.
 """
@@ -13,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from planner.model.diagnostic import Diagnostic, Location, ordered
+from planner.model.diagnostic import Diagnostic, Location, Severity, ordered
 from planner.model.workload import Constraints
 from planner.spec.patterns import both, intersect, simplest
 from planner.spec.stores import split
@@ -32,9 +34,9 @@ class _Found:
         self.places = places
         self.all: list[Diagnostic] = []
 
-    def outside(self, summary: str, hint: str, *paths: str) -> None:
+    def outside(self, summary: str, hint: str, *paths: str, severity: Severity = Severity.ERROR) -> None:
         at = next((self.places[path] for path in paths if path in self.places), None)
-        self.all.append(Diagnostic(code="SKY-SPEC-109", summary=summary, hint=hint, location=at))
+        self.all.append(Diagnostic(code="SKY-SPEC-109", summary=summary, hint=hint, location=at, severity=severity))
 
 
 def narrow(
@@ -53,8 +55,16 @@ def narrow(
         data=tuple(d for d in workload.data if _allowed(d.at, "data", prefixes, found)),
         checkpoint=checkpoint if checkpoint and _allowed(checkpoint.at, "checkpoint", prefixes, found) else None,
         output=output if output and _allowed(output.at, "output", prefixes, found) else None,
+        tunnel=_tunnel(workload, project, found),
     )
     return narrowed, ordered(found.all)
+
+
+def _tunnel(workload: Workload, project: Project, found: _Found) -> bool:
+    if workload.tunnel and not project.tunnels:
+        summary = "`network.across`: the project allows no tunnel between clouds"
+        found.outside(summary, "leave `network` out; the job then stays in one zone", "network.across", "network")
+    return workload.tunnel and project.tunnels
 
 
 def _constraints(job: Constraints, project: Constraints, found: _Found) -> Constraints:
@@ -65,6 +75,7 @@ def _constraints(job: Constraints, project: Constraints, found: _Found) -> Const
         clouds=_patterns("clouds", job.clouds, project.clouds, found),
         regions=_patterns("regions", job.regions, project.regions, found),
         instance_types=_patterns("instance_types", job.instance_types, project.instance_types, found),
+        stop_after_hours=_earlier(job.stop_after_hours, project.stop_after_hours, found),
     )
 
 
@@ -74,6 +85,17 @@ def _lower(field: str, ours: float | None, cap: float | None, unit: str, found: 
     if ours > cap:
         summary = f"`constraints.{field}` is {ours:g}{unit}, the project allows {cap:g}{unit}"
         found.outside(summary, f"write at most {cap:g}, or leave it out", f"constraints.{field}")
+    return min(ours, cap)
+
+
+def _earlier(ours: float | None, cap: float | None, found: _Found) -> float | None:
+    """Unlike a budget, a later end is no error: a node may always be ended earlier, and the job's deadline is another matter."""
+    if ours is None or cap is None:
+        return cap if ours is None else ours
+    if ours > cap:
+        summary = f"`constraints.stop_after` is {ours:g}h, the project ends nodes after {cap:g}h"
+        hint = f"write at most {cap:g}h, or leave it out"
+        found.outside(summary, hint, "constraints.stop_after", severity=Severity.WARNING)
     return min(ours, cap)
 
 

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from planner.model.project import Project
 
 #: fields whose pairs are written as an object; in all other places a pair is a list of two
-_OBJECTS: Final = frozenset({"env", "tags", "settings", "provider_versions", "images", "subnets", "cidrs"})
+_OBJECTS: Final = frozenset(
+    {"env", "tags", "settings", "provider_versions", "images", "subnets", "cidrs", "network_quota"}
+)
 
 
 def workload_document(workload: Workload) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def _document(value: Any) -> dict[str, Any]:
 
 
 def _object(item: Any) -> Any:
-    return dict(cast("tuple[tuple[str, str], ...]", item)) if isinstance(item, tuple) else item
+    return dict(cast("tuple[tuple[str, Any], ...]", item)) if isinstance(item, tuple) else item
 
 
 def _is_default(field: Field[Any], item: Any) -> bool:
@@ -99,6 +101,8 @@ def workload_from_document(document: dict[str, Any]) -> Workload:
         constraints=_constraints(d.get("constraints", {})),
         tags=_pairs(d.get("tags", {})),
         priority=d.get("priority", 0),
+        tunnel=d.get("tunnel", False),
+        session=d.get("session", False),
     )
 
 
@@ -129,7 +133,13 @@ def _prefix(d: dict[str, Any]) -> ObjectPrefix:
 
 
 def _dataset(d: dict[str, Any]) -> Dataset:
-    return Dataset(at=_prefix(d), size_bytes=d["size_bytes"], reads=float(d.get("reads", 1.0)))
+    return Dataset(
+        at=_prefix(d),
+        size_bytes=d["size_bytes"],
+        reads=float(d.get("reads", 1.0)),
+        mount=d.get("mount"),
+        copy_to=d.get("copy_to"),
+    )
 
 
 def _checkpoint(d: dict[str, Any]) -> CheckpointPolicy:
@@ -137,7 +147,7 @@ def _checkpoint(d: dict[str, Any]) -> CheckpointPolicy:
 
 
 def _constraints(d: dict[str, Any]) -> Constraints:
-    numbers = ("deadline_hours", "max_usd_per_hour", "max_usd_total")
+    numbers = ("deadline_hours", "max_usd_per_hour", "max_usd_total", "stop_after_hours")
     lists = ("clouds", "regions", "instance_types")
     read: dict[str, Any] = {name: _number(d.get(name)) for name in numbers}
     read |= {name: tuple(d.get(name, ())) for name in lists}

@@ -23,6 +23,7 @@ from planner.model.workload import (
 )
 from planner.spec import gpus, secret, units
 from planner.spec.constraints import constraints
+from planner.spec.mounts import places
 from planner.spec.stores import placed
 from planner.spec.yaml_lines import Mapping, Scalar
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 MAX_NODES: Final = 4096
 CAPACITIES: Final = (CapacityType.ON_DEMAND.value, CapacityType.SPOT.value)
+ACROSS: Final = ("tunnel",)
+ACCESS: Final = ("session",)
 WORK_HINT: Final = "say how long the job takes on hardware you know, such as `work: {hours: 24, on: A100-80GB:8}`"
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]*(?:@(sha256:[0-9a-f]{64}))?", re.ASCII)
 _ENV: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -171,9 +174,10 @@ def datasets(job: Fields, words: Words) -> tuple[Dataset, ...]:
         at = placed(f, words)
         size = f.read("size", units.size_bytes, required="say how large the data is, such as 500GB")
         reads = f.read("reads", lambda text: units.real(text, high=1e6))
+        mount, copy_to = places(f)
         f.finish()
         if at and size:
-            out.append(Dataset(at=at, size_bytes=size, reads=reads or 1.0))
+            out.append(Dataset(at=at, size_bytes=size, reads=reads or 1.0, mount=mount, copy_to=copy_to))
     return tuple(out)
 
 
@@ -198,6 +202,21 @@ def output(job: Fields, words: Words) -> Output | None:
     size = f.read("size", units.size_bytes, required="say how large the result is, such as 16GB")
     f.finish()
     return Output(at=at, size_bytes=size) if at and size else None
+
+
+def tunnel(job: Fields) -> bool:
+    """`network: {across: tunnel}`: nodes may lie in several clouds."""
+    f = job.fields("network")
+    if f is None:
+        return False
+    across = f.choice("across", ACROSS, required="say how nodes may be joined across clouds: `across: tunnel`")
+    f.finish()
+    return across is not None
+
+
+def session(job: Fields) -> bool:
+    """`access: session`: people may open a shell on the nodes."""
+    return job.choice("access", ACCESS) is not None
 
 
 def limits(job: Fields, words: Words) -> Constraints:

@@ -50,6 +50,11 @@ def _covers(wide: str, narrow: str) -> bool:
     return wide[0] in {"?", narrow[0]} and _covers(wide[1:], narrow[1:])
 
 
+def specific_first(pattern: str) -> tuple[int, int, str]:
+    """Sort key that puts the most specific pattern first, for tables of which the first that matches wins."""
+    return sum(pattern.count(wild) for wild in "*?"), -len(pattern), pattern
+
+
 def intersect(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
     """Patterns for what both lists match, sorted, none covered by another; () where nothing is left.  An empty list limits nothing."""
     if not ours or not theirs:

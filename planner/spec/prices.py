@@ -5,8 +5,9 @@ Decides whether each is well formed.  An expired reservation is none of its busi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from planner.model.offer import Cloud
 from planner.model.project import PriceOverride, Reservation
 from planner.spec import units
 from planner.spec.constraints import all_regions, clouds, patterns
@@ -14,6 +15,8 @@ from planner.spec.dates import moment
 from planner.spec.near import did_you_mean
 from planner.spec.secret import shown
 from planner.spec.targets import CAPACITIES, one_region
+
+KINDS: Final = ("capacity_block",)
 
 if TYPE_CHECKING:
     from planner.model.project import Target
@@ -76,6 +79,7 @@ def reservations(project: Fields, targets: tuple[Target, ...], words: Words) -> 
         kind = _type(f, words)
         nodes = f.read("nodes", lambda text: units.integer(text, 1, 100_000), required="say how many nodes it holds")
         identity = f.text("id", required="say its id, such as cr-0abc")
+        in_group, block = f.boolean("in_placement_group"), _block(f, target, region, targets, words)
         starts = f.read("starts", moment, required="say when it opens, such as 2026-09-01")
         expires = f.read("expires", moment, required="say when it ends, such as 2026-10-01")
         f.finish()
@@ -92,9 +96,25 @@ def reservations(project: Fields, targets: tuple[Target, ...], words: Words) -> 
                 id=identity,
                 starts=starts,
                 expires=expires,
+                in_group=in_group or False,
+                capacity_block=block,
             )
             out.append(made)
     return tuple(out)
+
+
+def _block(f: Fields, target: str | None, region: str | None, targets: tuple[Target, ...], words: Words) -> bool:
+    """`kind: capacity_block`, which only AWS sells."""
+    if f.choice("kind", KINDS) is None:
+        return False
+    holders = {t.cloud for t in targets if t.name == target}
+    there = words.regions.get(Cloud.AWS.value, ())
+    if holders and (Cloud.AWS not in holders or (region is not None and there and region not in there)):
+        at = f.report.places[f.name("kind")]
+        summary = f"`{f.path}`: capacity blocks are AWS's; the target is not there"
+        f.report.error(at, "SKY-SPEC-113", summary, "leave `kind` out")
+        return False
+    return True
 
 
 def _type(f: Fields, words: Words) -> str | None:

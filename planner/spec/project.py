@@ -15,8 +15,9 @@ from planner.spec import parts, stores, units
 from planner.spec.backend import backend
 from planner.spec.constraints import CLOUDS, constraints
 from planner.spec.dates import moment
+from planner.spec.federation import federations
 from planner.spec.fields import Fields, Report
-from planner.spec.patterns import is_glob
+from planner.spec.patterns import is_glob, specific_first
 from planner.spec.prices import price_overrides, reservations
 from planner.spec.targets import targets
 from planner.spec.yaml_lines import Mapping, documents
@@ -58,6 +59,7 @@ def _project(f: Fields, words: Words) -> Project:
     stand = own if "targets" in f.node.entries else default_targets()
     agent_url, agent_sha256 = _agent(f)
     tolerance = f.read("price_tolerance", _fraction)
+    tunnels = f.boolean("tunnels")
     return Project(
         name=f.read("project", _name, required="name the project, such as acme-llm") or defaults.name,
         targets=stand,
@@ -76,6 +78,8 @@ def _project(f: Fields, words: Words) -> Project:
         agent_url=agent_url,
         agent_sha256=agent_sha256,
         price_tolerance=defaults.price_tolerance if tolerance is None else tolerance,
+        tunnels=defaults.tunnels if tunnels is None else tunnels,
+        federation=federations(f),
     )
 
 
@@ -125,7 +129,7 @@ def _images(f: Fields) -> tuple[tuple[str, str], ...]:
         return good
 
     found = f.strings("images", check=check)
-    return tuple(sorted(found, key=lambda p: (sum(p[0].count(c) for c in "*?"), -len(p[0]), p)))
+    return tuple(sorted(found, key=lambda p: specific_first(p[0])))
 
 
 def _agent(f: Fields) -> tuple[str | None, str | None]:

@@ -10,7 +10,8 @@ from typing import Final
 
 from planner.spec.gpus import MAX_COUNT
 from planner.spec.job import NAME
-from planner.spec.parts import MAX_NODES
+from planner.spec.mounts import FOLDER
+from planner.spec.parts import ACCESS, ACROSS, MAX_NODES
 from planner.spec.schema_project import project_properties
 from planner.spec.schema_words import (
     DIALECT,
@@ -33,9 +34,9 @@ EXAMPLE: Final = {
     "resources": {"accelerators": "A100-80GB:8", "memory": "500GiB+", "capacity": ["spot", "on_demand"]},
     "work": {"hours": 24, "on": "A100-80GB:8"},
     "run": "torchrun --standalone --nproc-per-node=8 train.py",
-    "data": [{"uri": "s3://acme-corpus/llama/", "region": "us-east-1", "size": "500GB", "reads": 3}],
+    "data": [{"uri": "s3://acme-corpus/llama/", "region": "us-east-1", "size": "500GB", "reads": 3, "mount": "/data"}],
     "checkpoint": {"uri": "s3://acme-ckpt/llama/", "region": "us-east-1", "size": "96GB", "every": "30m"},
-    "constraints": {"deadline": "48h", "max_usd_total": 2000},
+    "constraints": {"deadline": "48h", "stop_after": "60h", "max_usd_total": 2000},
 }
 
 
@@ -59,13 +60,25 @@ def job_schema() -> Schema:
             "additionalProperties": REFERENCE,
             "examples": [{"HF_TOKEN": "aws-secretsmanager://acme/hf"}],
         },
-        data=listed(_placed("Data the job reads.", ("size",), reads=_READS), "What the job reads."),
+        data=listed(_data(), "What the job reads."),
         checkpoint=_placed(
             "Where checkpoints go, how large one is, how often one is written.", ("size", "every"), every=DURATION
         ),
         output=_placed("The result, written once at the end.", ("size",)),
         constraints=record("The job's limits; they narrow skyplan.yaml's, never widen them.", (), **limits()),
         tags=STRINGS | {"description": "Tags on every resource of the job.", "examples": [{"team": "llm"}]},
+        network=record(
+            "How nodes may be joined.",
+            ("across",),
+            across={
+                "enum": list(ACROSS),
+                "description": "Nodes may lie in several clouds, joined by a tunnel; without it they are all in one zone.",
+            },
+        ),
+        access={
+            "enum": list(ACCESS),
+            "description": "People may open a shell on the nodes by the cloud's session channel, without an open port.",
+        },
         priority=whole("Jobs planned together are placed in this order, highest first.", -1_000_000, 1_000_000),
     )
     return _published("skyplan job", optional(job)) | {"examples": [EXAMPLE]}
@@ -90,9 +103,21 @@ _READS: Final[Schema] = {
 }
 
 
+_FOLDER: Final = f"^{FOLDER}$"
+_SAID: Final[Schema] = {"type": "string"}
+
+
 def _placed(description: str, required: tuple[str, ...], **more: Schema) -> Schema:
     region = text("The bucket's region; without it egress is unknown.", "us-east-1")
     return record(description, ("uri", *required), uri=URI, region=region, size=SIZE, **more)
+
+
+def _data() -> Schema:
+    mount = text("A folder under which it can be read as files, instead of being streamed.", "/data", pattern=_FOLDER)
+    copy_to = text("A folder into which it is copied before the job starts.", "/scratch/data", pattern=_FOLDER)
+    made = _placed("Data the job reads.", ("size",), reads=_READS, mount=mount, copy_to=copy_to)
+    both: Schema = {"required": ["mount", "copy_to"], "properties": {"mount": _SAID, "copy_to": _SAID}}
+    return made | {"not": both}
 
 
 def _accelerator() -> Schema:
@@ -129,7 +154,7 @@ def _resources() -> Schema:
         memory=SIZE | {"description": "Least RAM per node."},
         cpus=cpus,
         disk=SIZE | {"description": "Disk per node."},
-        nodes=whole("Nodes, all in one zone.", 1, MAX_NODES),
+        nodes=whole("Nodes, all in one zone unless `network` says otherwise.", 1, MAX_NODES),
         capacity=listed(
             {"enum": ["on_demand", "spot"]}, "How capacity may be bought; on_demand where nothing is said."
         ),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from planner.spec.federation import FROM, REQUIRED, SETTINGS
+from planner.spec.prices import KINDS
 from planner.spec.schema_words import (
     CLOUD,
     MONEY,
@@ -17,6 +19,10 @@ from planner.spec.schema_words import (
     text,
     whole,
 )
+from planner.spec.targets import MAX_NETWORKS
+
+if TYPE_CHECKING:
+    from planner.model.workload import Store
 
 _CAPACITY: Final[Schema] = {"enum": ["on_demand", "spot"], "description": "How capacity is bought; absent means both."}
 _TYPES: Final = listed(PATTERN, "Instance types, as globs.")
@@ -64,6 +70,14 @@ def project_properties() -> dict[str, Schema]:
             "maximum": 1,
             "description": "How far a price may move between plan and apply; 0.10 where nothing is said.",
         },
+        "tunnels": {
+            "type": "boolean",
+            "description": "Jobs may ask for nodes in several clouds, joined by a tunnel; true where nothing is said.",
+        },
+        "federation": listed(
+            {"anyOf": [_federation(store) for store in FROM]},
+            "Stores that nodes in other clouds reach with their own identity tokens; the first that matches wins.",
+        ),
     }
 
 
@@ -86,6 +100,31 @@ def _target() -> Schema:
         opt_in_zones=listed(text("A zone.", "usw2-lax1-az1"), "Zones that are not used unless named."),
         networks=listed(_network(), "The user's own networks, instead of new ones."),
         quotas=listed(_quota(), "What the cloud grants."),
+        resource_group=text("Azure: the user's own resource group, instead of one that skyplan makes.", "rg-skyplan"),
+        tenant=text("Azure and Nebius: the tenant's id.", "tenant-e00example"),
+        network_quota={
+            "type": "object",
+            "description": "Region glob -> how many networks skyplan may keep there; the most specific pattern wins.",
+            "propertyNames": PATTERN,
+            "additionalProperties": whole("Networks.", 0, MAX_NETWORKS),
+            "examples": [{"us-*": 5, "eu-west-1": 0}],
+        },
+    )
+
+
+def _federation(store: Store) -> Schema:
+    settings = {
+        name: text(f"Write {example}.", pattern=f"^{form}$") for name, (form, example) in SETTINGS[store].items()
+    }
+    return record(
+        f"Stores of {store.cloud}, with whom the token is exchanged for; no secrets.",
+        ("stores", "from", *REQUIRED[store]),
+        stores=listed(
+            text("A location or a glob of them.", f"{store.value}://acme-*", pattern=f"^{store.value}://"),
+            "Which stores.",
+        ),
+        **{"from": listed({"enum": [cloud.value for cloud in FROM[store]]}, "Where such nodes run.")},
+        **settings,
     )
 
 
@@ -144,6 +183,8 @@ def _reservation() -> Schema:
         instance_type=text("Its instance type.", "p5.48xlarge"),
         nodes=whole("How many nodes.", 1, 100_000),
         id=text("The cloud's id of it.", "cr-0abc"),
+        in_placement_group={"type": "boolean", "description": "It was made inside a placement group."},
+        kind={"enum": list(KINDS), "description": "AWS: a block of capacity bought for a time."},
         starts=_MOMENT,
         expires=_MOMENT,
     )

@@ -108,6 +108,8 @@ def limits() -> dict[str, Schema]:
     """The limits that jobs and projects share."""
     return {
         "deadline": DURATION | {"description": "Finished this long after the first apply."},
+        "stop_after": DURATION
+        | {"description": "The hard end: so long after its boot a node powers itself off.  The earlier one holds."},
         "max_usd_per_hour": MONEY | {"description": "The job's price per hour, all nodes, in US dollars."},
         "max_usd_total": MONEY | {"description": "The job's expected total cost in US dollars."},
         "clouds": listed(CLOUD, "Clouds that may be used; absent means all."),

@@ -13,7 +13,9 @@ from planner.model.offer import Cloud
 from planner.model.project import OwnNetwork, Quota, Target
 from planner.spec import units
 from planner.spec.constraints import CLOUDS, all_regions, patterns
+from planner.spec.federation import UUID
 from planner.spec.near import did_you_mean
+from planner.spec.patterns import is_pattern, matches, specific_first
 from planner.spec.secret import shown
 
 if TYPE_CHECKING:
@@ -25,12 +27,18 @@ ACCOUNT_WORD: Final = {"aws": "account", "gcp": "project", "azure": "subscriptio
 _ACCOUNT: Final = {
     "aws": (r"[0-9]{12}", "12 digits, such as 123456789012"),
     "gcp": (r"[a-z][a-z0-9-]{4,28}[a-z0-9]", "a project id, such as acme-ml-prod"),
-    "azure": (r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", "a subscription id (a UUID)"),
+    "azure": (UUID, "a subscription id (a UUID)"),
     "nebius": (r"[a-z0-9-]{3,64}", "a project id, such as project-e00example"),
 }
+_TENANT: Final = {
+    "azure": (UUID, "a tenant id (a UUID)"),
+    "nebius": (r"tenant-[a-z0-9-]{1,60}", "a tenant id, such as tenant-e00example"),
+}
+_RESOURCE_GROUP: Final = r"[A-Za-z0-9_().-]{0,89}[A-Za-z0-9_()-]"
 _TARGET: Final = r"[a-z][a-z0-9-]{0,18}[a-z0-9]|[a-z]"
 _ARN: Final = r"arn:aws[a-z-]*:{service}:[a-z0-9-]*:[0-9]{{12}}:{kind}.+"
 SMALLEST_SUBNET: Final = 32
+MAX_NETWORKS: Final = 10_000
 CAPACITIES: Final = ("on_demand", "spot")
 
 
@@ -72,6 +80,9 @@ def _target(f: Fields, words: Words) -> Target | None:
         kms_key_arn=_arn(f, "kms_key", "kms", "key/") if cloud == "aws" else None,
         networks=tuple(n for n in (_network(one, cloud, known) for one in f.records("networks")) if n),
         quotas=tuple(q for q in (_quota(one, words, known) for one in f.records("quotas")) if q),
+        resource_group=f.read("resource_group", _resource_group) if cloud == "azure" else None,
+        tenant=_tenant(f, cloud) if cloud in _TENANT else None,
+        network_quota=_network_quota(f, cloud, known),
     )
     return found if name else None
 
@@ -91,6 +102,37 @@ def _formed(text: str, form: str, hint: str) -> str:
     if not re.fullmatch(form, text, re.ASCII):
         raise units.Malformed("is malformed", hint)
     return text
+
+
+def _tenant(f: Fields, cloud: str) -> str | None:
+    form, example = _TENANT[cloud]
+    return f.read("tenant", lambda text: _formed(text, form, f"write {example}"))
+
+
+def _resource_group(text: str) -> str:
+    return _formed(text, _RESOURCE_GROUP, "write the name of a resource group, such as rg-skyplan")
+
+
+def _network_quota(f: Fields, cloud: str, known: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """Region globs with how many networks skyplan may keep there, the most specific first.  0 is meaningful: none."""
+    table = f.fields("network_quota")
+    if table is None:
+        return ()
+    found: dict[str, int] = {}
+    for pattern, entry in table.node.entries.items():
+        name = table.name(pattern)
+        if not is_pattern(pattern):
+            hint = "write a region or a glob such as us-*, with at most 3 `*`"
+            f.report.error(entry.key_at, "SKY-SPEC-105", f"`{table.path}`: {shown(pattern)} is no pattern", hint)
+            continue
+        if known and not any(matches((pattern,), region) for region in known):
+            summary = f"`{table.path}`: {shown(pattern)} matches no region of {cloud} that is known"
+            f.report.warning(entry.key_at, "SKY-SPEC-105", summary, did_you_mean(pattern, known))
+        scalar = f.report.scalar(name, entry.value)
+        if scalar is not None:
+            with f.report.reading(name, scalar):
+                found[pattern] = units.integer(scalar.text, 0, MAX_NETWORKS)
+    return tuple(sorted(found.items(), key=lambda row: specific_first(row[0])))
 
 
 def _role(f: Fields, key: str, cloud: str) -> str | None:

@@ -345,3 +345,76 @@ def test_a_job_must_be_a_mapping(text: str) -> None:
 def test_anchors_and_merges_are_followed() -> None:
     text = with_(JOB, "env: &e {A: 1, B: 2}", "tags: {<<: *e, B: 3}")
     assert job_of(text).tags == (("A", "1"), ("B", "3"))
+
+
+MANY = JOB.replace("memory: 500GiB+", "nodes: 2")
+
+
+def test_a_tunnel_and_a_session_are_asked_for_never_given() -> None:
+    job = job_of(MANY)
+    assert (job.tunnel, job.session) == (False, False)
+    job = job_of(with_(MANY, "network: {across: tunnel}", "access: session"))
+    assert (job.tunnel, job.session) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [
+        ("network: {across: vpn}", "SKY-SPEC-105"),
+        ("network: {}", "SKY-SPEC-103"),
+        ("network: {via: tunnel}", "SKY-SPEC-102"),
+        ("network: tunnel", "SKY-SPEC-104"),
+        ("access: ssh", "SKY-SPEC-105"),
+        ("access: [session]", "SKY-SPEC-104"),
+        ("constraints: {stop_after: 48}", "SKY-SPEC-105"),
+    ],
+)
+def test_other_words_for_network_access_and_hard_end_are_refused(written: str, code: str) -> None:
+    assert (code, 8) in found(with_(MANY, written))
+
+
+def test_a_tunnel_contradicts_a_single_node_and_a_fast_fabric() -> None:
+    assert found(with_(JOB, "network: {across: tunnel}")) == [("SKY-SPEC-113", 8)]
+    sensitive = MANY.replace("nodes: 2", "nodes: 2\n  interconnect_sensitive: true")
+    assert found(with_(sensitive, "network: {across: tunnel}")) == [("SKY-SPEC-113", 9)]
+
+
+def data(*entries: str) -> str:
+    lines = [f"  - {{uri: s3://acme-corpus/{i}/, region: us-east-1, size: 1GB, {e}}}" for i, e in enumerate(entries)]
+    return with_(JOB, "data:", *lines)
+
+
+def test_data_is_streamed_mounted_or_copied() -> None:
+    job = job_of(data("reads: 2", "mount: /data/", "copy_to: /scratch/data"))
+    assert [(d.mount, d.copy_to) for d in job.data] == [(None, None), ("/data", None), (None, "/scratch/data")]
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        *("data", "/", "/data/../etc", "/da ta", "//data", "~/data", "'/$(id)'", "/a:/b"),
+        *("/run", "/proc/1", "/sys", "/dev/shm", "/etc/x", "/opt/skyplan", "/opt/skyplan/job", "/usr/local"),
+        *("/opt", "/var", "/var/lib/docker"),
+    ],
+)
+def test_folders_that_are_not_the_jobs_are_refused(folder: str) -> None:
+    assert found(data(f"mount: {folder}")) == [("SKY-SPEC-105", 9)]
+    assert found(data(f"copy_to: {folder}")) == [("SKY-SPEC-105", 9)]
+
+
+@pytest.mark.parametrize("folder", ["/opt/data", "/running", "/scratch", "/mnt/a.b_c-1", "/var/tmp/x", "/etcetera"])
+def test_other_folders_are_the_jobs(folder: str) -> None:
+    assert job_of(data(f"mount: {folder}")).data[0].mount == folder
+
+
+@pytest.mark.parametrize(
+    ("entries", "line"),
+    [
+        (("mount: /a, copy_to: /b",), 9),
+        (("mount: /a", "mount: /a"), 10),
+        (("mount: /a", "copy_to: /a/b"), 10),
+        (("copy_to: /a/b", "mount: /a"), 10),
+    ],
+)
+def test_two_datasets_never_share_a_folder(entries: tuple[str, ...], line: int) -> None:
+    assert found(data(*entries)) == [("SKY-SPEC-113", line)]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from planner.model.diagnostic import Severity
 from planner.model.project import Project
 from planner.model.workload import Constraints
 from planner.spec.limits import narrow
@@ -105,3 +106,25 @@ def test_narrow_without_places_still_finds_everything() -> None:
     narrowed, diagnostics = narrow(job, CAPS)
     assert [d.code for d in diagnostics] == ["SKY-SPEC-109", "SKY-SPEC-109"]
     assert (narrowed.constraints.clouds, narrowed.constraints.max_usd_total) == (("aws", "gcp"), 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("ours", "caps", "kept", "warned"),
+    [("48h", 24.0, 24.0, True), ("12h", 24.0, 12.0, False), ("12h", None, 12.0, False), ("", 24.0, 24.0, False)],
+)
+def test_of_two_hard_ends_the_earlier_one_holds_and_a_later_one_is_warned_of(
+    ours: str, caps: float | None, kept: float, warned: bool
+) -> None:
+    text = with_(JOB, f"constraints: {{stop_after: {ours or '~'}}}")
+    (job,), diagnostics = jobs_of(text, Project(limits=Constraints(stop_after_hours=caps)))
+    assert job.constraints.stop_after_hours == kept
+    expected = [("SKY-SPEC-109", Severity.WARNING, 8)] if warned else []
+    assert [(d.code, d.severity, d.location and d.location.line) for d in diagnostics] == expected
+
+
+def test_a_project_may_forbid_tunnels() -> None:
+    text = with_(JOB.replace("memory: 500GiB+", "nodes: 2"), "network: {across: tunnel}")
+    assert job_of(text, Project()).tunnel
+    (job,), (only,) = jobs_of(text, Project(tunnels=False))
+    assert (only.code, only.severity, only.location and only.location.line) == ("SKY-SPEC-109", Severity.ERROR, 8)
+    assert not job.tunnel

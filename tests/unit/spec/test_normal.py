@@ -8,7 +8,7 @@ from planner.model.digest import digest
 from planner.model.project import Project
 from planner.spec.normal import project_document, workload_document, workload_from_document
 from tests.unit.spec.spec_words import JOB, job_of, project_of, with_
-from tests.unit.spec.test_project import FULL
+from tests.unit.spec.test_project import FULL, PROVIDER
 
 FULL_JOB = with_(
     JOB.replace(
@@ -20,17 +20,21 @@ FULL_JOB = with_(
     "env: {A: '1'}",
     "secrets: {HF: azure-keyvault://v/hf}",
     "registry_auth: aws-secretsmanager://acme/ghcr",
-    "data: [{uri: az://acmeml/corpus/a/b, region: eastus, size: 5GB, reads: 2.5}, {uri: gs://acme-corpus, size: 1B}]",
+    "data: [{uri: az://acmeml/corpus/a/b, region: eastus, size: 5GB, reads: 2.5, mount: /data/a}, {uri: gs://acme-corpus, size: 1B, copy_to: /scratch/b/}]",
     "checkpoint: {uri: s3://acme-ckpt/x/, region: us-east-1, size: 1GB, every: 20m}",
     "output: {uri: az://acmeml/out, region: eastus, size: 1GB}",
-    "constraints: {deadline: 2d, max_usd_per_hour: 1.5, max_usd_total: 100, clouds: [aws], regions: ['us-*'], instance_types: ['p*']}",
+    "constraints: {deadline: 2d, max_usd_per_hour: 1.5, max_usd_total: 100, clouds: [aws], regions: ['us-*'], instance_types: ['p*'], stop_after: 60h}",
+    "access: session",
     "tags: {team: llm}",
     "priority: -3",
 )
 
 
+TUNNEL_JOB = with_(JOB.replace("  memory: 500GiB+", "  nodes: 2"), "network: {across: tunnel}")
+
+
 def test_a_workload_comes_back_exactly() -> None:
-    for text in (JOB, FULL_JOB):
+    for text in (JOB, FULL_JOB, TUNNEL_JOB):
         job = job_of(text)
         document = json.loads(json.dumps(workload_document(job)))
         assert workload_from_document(document) == job
@@ -65,3 +69,17 @@ def test_a_projects_document_is_json_and_tells_projects_apart() -> None:
     }
     assert digest(document) != digest(project_document(Project()))
     assert project_document(Project()) == {}
+    assert document["federation"][1] == {
+        "stores": ["gs://acme-tokens"],
+        "from_clouds": ["aws"],
+        "settings": {"gcp_provider": PROVIDER},
+    }
+    assert document["targets"][1]["network_quota"] == {"us-central1": 0, "us-*": 5}
+
+
+def test_what_a_job_says_of_tunnel_session_folders_and_hard_end_stands_in_its_document() -> None:
+    full = workload_document(job_of(FULL_JOB))
+    assert (full["session"], full["constraints"]["stop_after_hours"]) == (True, 60)
+    assert [(d.get("mount"), d.get("copy_to")) for d in full["data"]] == [("/data/a", None), (None, "/scratch/b")]
+    assert "tunnel" not in full
+    assert workload_document(job_of(TUNNEL_JOB))["tunnel"] is True

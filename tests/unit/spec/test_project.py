@@ -8,6 +8,7 @@ from planner.model.diagnostic import Severity
 from planner.model.offer import Cloud
 from planner.model.project import (
     Backend,
+    Federation,
     OwnNetwork,
     PriceOverride,
     Project,
@@ -20,7 +21,10 @@ from planner.model.project import (
 from planner.model.workload import Constraints
 from tests.unit.spec.spec_words import project_of
 
-FULL = """\
+PROVIDER = "//iam.googleapis.com/projects/12/locations/global/workloadIdentityPools/pool/providers/aws"
+UUID = "00000000-0000-0000-0000-00000000000a"
+FULL = (
+    """\
 project: acme-llm
 targets:
   - name: prod
@@ -36,7 +40,9 @@ targets:
       - {region: us-east-1, vpc_id: vpc-1, subnets: {use1-az4: subnet-1}, security_groups: [sg-1]}
     quotas:
       - {instance_types: ["p5*"], regions: [us-east-1], capacity: spot, max_gpus: 64}
-  - {name: prod, cloud: gcp, project: acme-ml-prod}
+  - {name: prod, cloud: gcp, project: acme-ml-prod, network_quota: {"us-*": 5, us-central1: 0}}
+  - {name: eu, cloud: azure, resource_group: rg-skyplan, tenant: UUID}
+  - {name: eu, cloud: nebius, tenant: tenant-e00example}
 data_prefixes: [s3://acme-corpus/]
 clouds: [aws, gcp]
 regions: ["us-*"]
@@ -44,11 +50,12 @@ instance_types: ["p*"]
 max_usd_per_hour: 100
 max_usd_total: 5000
 deadline: 30d
+stop_after: 31d
 prices:
   - {clouds: [aws], instance_types: ["p5*"], discount: 0.12}
   - {instance_types: [p4de.24xlarge], capacity: on_demand, usd_per_hour: 20.5}
 reserved:
-  - {target: prod, region: us-east-1, zone: use1-az4, instance_type: p5.48xlarge, nodes: 2, id: cr-1, starts: 2026-09-01, expires: "2026-10-01T02:00:00+02:00"}
+  - {target: prod, region: us-east-1, zone: use1-az4, instance_type: p5.48xlarge, nodes: 2, id: cr-1, starts: 2026-09-01, expires: "2026-10-01T02:00:00+02:00", in_placement_group: true, kind: capacity_block}
 iam:
   suppressions: [{rule: SKY-IAM-605, reason: reviewed in ML-12, expires: 2027-01-01}]
 backend: {s3: {bucket: acme-tfstate, region: us-east-1, use_lockfile: true}}
@@ -59,7 +66,14 @@ images: {"aws/*/p5*": ami-2, "aws/us-east-1/p5*": ami-1}
 agent: {url: "https://skyplan.example.com/agent.pyz", sha256: %s}
 pool_cap_nodes: 4
 price_tolerance: 0.05
-""" % ("ab" * 32)
+tunnels: false
+federation:
+  - {stores: ["s3://acme-*"], from: [gcp, azure], aws_role_arn: "arn:aws:iam::012345678901:role/data"}
+  - {stores: "gs://acme-tokens", from: aws, gcp_provider: PROVIDER}
+  - {stores: ["az://acct/*"], from: [gcp, aws], azure_tenant_id: UUID, azure_client_id: UUID}
+""".replace("PROVIDER", PROVIDER).replace("UUID", UUID)
+    % ("ab" * 32)
+)
 
 
 def test_every_field_is_read() -> None:
@@ -89,7 +103,11 @@ def test_every_field_is_read() -> None:
                 ),
                 quotas=(Quota(instance_types=("p5*",), regions=("us-east-1",), capacity="spot", max_gpus=64),),
             ),
-            Target(name="prod", cloud=Cloud.GCP, account="acme-ml-prod"),
+            Target(
+                name="prod", cloud=Cloud.GCP, account="acme-ml-prod", network_quota=(("us-central1", 0), ("us-*", 5))
+            ),
+            Target(name="eu", cloud=Cloud.AZURE, resource_group="rg-skyplan", tenant=UUID),
+            Target(name="eu", cloud=Cloud.NEBIUS, tenant="tenant-e00example"),
         ),
         default_targets=False,
         limits=Constraints(
@@ -99,6 +117,7 @@ def test_every_field_is_read() -> None:
             clouds=("aws", "gcp"),
             regions=("us-*",),
             instance_types=("p*",),
+            stop_after_hours=744.0,
         ),
         data_prefixes=("s3://acme-corpus/",),
         prices=(
@@ -115,6 +134,8 @@ def test_every_field_is_read() -> None:
                 id="cr-1",
                 starts="2026-09-01",
                 expires="2026-10-01",
+                in_group=True,
+                capacity_block=True,
             ),
         ),
         pool_cap_nodes=4,
@@ -129,6 +150,20 @@ def test_every_field_is_read() -> None:
         agent_url="https://skyplan.example.com/agent.pyz",
         agent_sha256="ab" * 32,
         price_tolerance=0.05,
+        tunnels=False,
+        federation=(
+            Federation(
+                stores=("s3://acme-*",),
+                from_clouds=(Cloud.GCP, Cloud.AZURE),
+                settings=(("aws_role_arn", "arn:aws:iam::012345678901:role/data"),),
+            ),
+            Federation(stores=("gs://acme-tokens",), from_clouds=(Cloud.AWS,), settings=(("gcp_provider", PROVIDER),)),
+            Federation(
+                stores=("az://acct/*",),
+                from_clouds=(Cloud.AWS, Cloud.GCP),
+                settings=(("azure_client_id", UUID), ("azure_tenant_id", UUID)),
+            ),
+        ),
     )
 
 
@@ -194,6 +229,17 @@ def test_an_empty_file_warns_and_every_default_holds() -> None:
         ("pool_cap_nodes: 0", "SKY-SPEC-105", 2),
         ("price_tolerance: 10%", "SKY-SPEC-105", 2),
         ("polcy: x", "SKY-SPEC-102", 2),
+        ("stop_after: 48", "SKY-SPEC-105", 2),
+        ("tunnels: 'no'", "SKY-SPEC-104", 2),
+        ("targets: [{name: a, cloud: aws, resource_group: rg}]", "SKY-SPEC-102", 2),
+        ("targets: [{name: a, cloud: gcp, tenant: t}]", "SKY-SPEC-102", 2),
+        ("targets: [{name: a, cloud: azure, resource_group: 'rg.'}]", "SKY-SPEC-105", 2),
+        ("targets: [{name: a, cloud: azure, tenant: tenant-e00example}]", "SKY-SPEC-105", 2),
+        ("targets: [{name: a, cloud: nebius, tenant: e00}]", "SKY-SPEC-105", 2),
+        ("targets:\n  - name: a\n    cloud: aws\n    network_quota:\n      us-*: -1", "SKY-SPEC-105", 6),
+        ("targets:\n  - name: a\n    cloud: aws\n    network_quota:\n      us east: 1", "SKY-SPEC-105", 6),
+        ("targets:\n  - name: a\n    cloud: aws\n    network_quota:\n      us-east-9: 1", "SKY-SPEC-105", 6),
+        ("targets: [{name: a, cloud: aws, network_quota: [5]}]", "SKY-SPEC-104", 2),
         ("--- \nproject: second", "SKY-SPEC-110", 3),
     ],
 )
@@ -217,8 +263,30 @@ def test_what_is_wrong_is_named_at_its_line(text: str, code: str, line: int) -> 
 )
 def test_a_wrong_reservation_is_named_at_its_line(change: tuple[str, str], code: str) -> None:
     project, diagnostics = project_of(FULL.replace(*change))
-    assert [(d.code, d.location and d.location.line) for d in diagnostics] == [(code, 28)]
+    assert [(d.code, d.location and d.location.line) for d in diagnostics] == [(code, 31)]
     assert project.reserved == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("kind: capacity_block", "kind: block"), "SKY-SPEC-105"),
+        (("in_placement_group: true, kind: capacity_block", "in_placement_group: 1"), "SKY-SPEC-104"),
+        (("target: prod, region: us-east-1", "target: eu, region: eu-north1"), "SKY-SPEC-113"),
+        (("target: prod, region: us-east-1", "target: prod, region: us-central1"), "SKY-SPEC-113"),
+    ],
+)
+def test_how_a_reservation_was_made_is_checked_against_where_it_is(change: tuple[str, str], code: str) -> None:
+    project, diagnostics = project_of(FULL.replace(*change))
+    assert [(d.code, d.location and d.location.line) for d in diagnostics] == [(code, 31)]
+    assert [r.capacity_block for r in project.reserved] == [False]
+
+
+def test_the_most_specific_network_quota_comes_first() -> None:
+    text = 'project: a1\ntargets: [{name: a, cloud: aws, network_quota: {"*": 9, "us-*": 5, eu-west-1: 0, "us-east-?": 2}}]\n'
+    project, diagnostics = project_of(text)
+    assert diagnostics == ()
+    assert project.targets[0].network_quota == (("eu-west-1", 0), ("us-east-?", 2), ("us-*", 5), ("*", 9))
 
 
 def test_a_limit_that_matches_nothing_known_only_warns() -> None:

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from planner.model.diagnostic import Severity
 from planner.spec.schema import job_schema, project_schema
 from tests.unit.spec.spec_words import JOB, documents_of, jobs_of, project_of, with_
-from tests.unit.spec.test_normal import FULL_JOB
+from tests.unit.spec.test_normal import FULL_JOB, TUNNEL_JOB
 from tests.unit.spec.test_project import FULL
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -61,7 +61,13 @@ def test_the_example_project_has_the_schemas_form() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [JOB, FULL_JOB, with_(JOB, "image:", "env: {A: 1, B: true}", "data:", "tags:", "priority: 3")]
+    "text",
+    [
+        JOB,
+        FULL_JOB,
+        TUNNEL_JOB,
+        with_(JOB, "image:", "env: {A: 1, B: true}", "data:", "tags:", "priority: 3", "network:", "access:"),
+    ],
 )
 def test_what_the_parser_admits_the_schema_admits(text: str) -> None:
     assert [d for d in jobs_of(text)[1] if d.severity is Severity.ERROR] == []
@@ -99,6 +105,12 @@ def test_every_form_of_accelerators_is_admitted(accelerators: str) -> None:
         with_(JOB, "constraints: {clouds: [amazon]}"),
         with_(JOB, "env: [A]"),
         with_(JOB, "priority: high"),
+        with_(JOB, "network: {across: vpn}"),
+        with_(JOB, "network: tunnel"),
+        with_(JOB, "access: ssh"),
+        with_(JOB, "constraints: {stop_after: 48}"),
+        with_(JOB, "data: [{uri: 's3://abc', size: 1GB, mount: data}]"),
+        with_(JOB, "data: [{uri: 's3://abc', size: 1GB, mount: /a, copy_to: /b}]"),
     ],
 )
 def test_what_has_the_wrong_form_both_refuse(text: str) -> None:
@@ -125,6 +137,11 @@ def test_a_full_project_is_admitted() -> None:
         "project: acme\nproviders: {google: '6'}",
         "project: acme\ntargets: [{name: a, cloud: aws, quotas: [{instance_types: p5*}]}]",
         "project: acme\nprice_tolerance: 2",
+        "project: acme\ntunnels: never",
+        "project: acme\ntargets: [{name: a, cloud: aws, network_quota: {us-*: many}}]",
+        "project: acme\nfederation: [{stores: ['s3://a*'], from: [gcp]}]",
+        "project: acme\nfederation: [{stores: ['s3://a*'], from: [nebius], aws_role_arn: 'arn:aws:iam::012345678901:role/r'}]",
+        "project: acme\nfederation: [{stores: ['s3://a*'], from: [gcp], aws_role_arn: role/r}]",
     ],
 )
 def test_projects_of_the_wrong_form_both_refuse(text: str) -> None:
