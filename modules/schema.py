@@ -18,6 +18,9 @@ from typing import Any, cast
 
 Body = dict[str, Any]
 
+#: providers whose nested objects are attributes (plugin framework): there one expression may stand for a whole object or list
+NESTED_ATTRIBUTES = frozenset({"nebius"})
+
 
 class SchemaMismatch(TypeError):
     """A resource that its provider would refuse; `problems` names each."""
@@ -56,7 +59,7 @@ class Schema:
             return
         wrong: list[str] = []
         unknown: list[str] = []
-        _compare(known[kind], attributes, "", wrong, unknown)
+        _compare(known[kind], attributes, "", wrong, unknown, whole=self.provider in NESTED_ATTRIBUTES)
         self._report(address, wrong, unknown)
 
     def _report(self, address: str, wrong: list[str], unknown: list[str]) -> None:
@@ -83,8 +86,8 @@ def _document(provider: str) -> Body:
     return cast("Body", json.loads(gzip.decompress(packed)))
 
 
-def _compare(body: Body, given: Body, path: str, wrong: list[str], unknown: list[str]) -> None:
-    """Collect what is wrong with one block and the blocks in it."""
+def _compare(body: Body, given: Body, path: str, wrong: list[str], unknown: list[str], *, whole: bool) -> None:
+    """Collect what is wrong with one block and the blocks in it.  `whole`: one expression may stand for a block."""
     attributes: dict[str, Body] = body["attributes"]
     blocks: dict[str, Body] = body["blocks"]
     for name, value in given.items():
@@ -95,7 +98,8 @@ def _compare(body: Body, given: Body, path: str, wrong: list[str], unknown: list
                 kind = attributes[name]["type"]
                 wrong.append(f"`{path}{name}` must be {kind}, not {type(value).__name__}")
         elif name in blocks:
-            _compare_block(blocks[name], value, f"{path}{name}", wrong, unknown)
+            if not (whole and _is_reference(value)):
+                _compare_block(blocks[name], value, f"{path}{name}", wrong, unknown, whole=whole)
         elif name in body.get("computed", {}):
             wrong.append(f"`{path}{name}` is set by the provider only")
         else:
@@ -105,7 +109,7 @@ def _compare(body: Body, given: Body, path: str, wrong: list[str], unknown: list
             wrong.append(f"`{path}{name}` is required")
 
 
-def _compare_block(rule: Body, value: Any, path: str, wrong: list[str], unknown: list[str]) -> None:
+def _compare_block(rule: Body, value: Any, path: str, wrong: list[str], unknown: list[str], *, whole: bool) -> None:
     """A nested block: a dictionary, a list of them (`list`), or a dictionary of them (`map`)."""
     nesting = rule["nesting"]
     if isinstance(value, dict):
@@ -118,14 +122,14 @@ def _compare_block(rule: Body, value: Any, path: str, wrong: list[str], unknown:
         return
     for place, item in inner:
         if isinstance(item, dict):
-            _compare(rule, cast("Body", item), place, wrong, unknown)
+            _compare(rule, cast("Body", item), place, wrong, unknown, whole=whole)
         else:
             wrong.append(f"`{place.rstrip('.')}` must be a block, not {type(item).__name__}")
 
 
 def _fits(value: Any, kind: str) -> bool:
     """Whether a value has a schema type.  A string that is one reference, `${…}`, may become anything."""
-    if kind == "any" or (isinstance(value, str) and value.startswith("${") and value.endswith("}")):
+    if kind == "any" or _is_reference(value):
         return True
     if kind.startswith("list("):
         return isinstance(value, list | tuple) and all(_fits(item, kind[5:-1]) for item in cast("list[Any]", value))
@@ -138,6 +142,10 @@ def _fits(value: Any, kind: str) -> bool:
     if kind == "number":
         return isinstance(value, int | float) and not isinstance(value, bool)
     return isinstance(value, str)
+
+
+def _is_reference(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("${") and value.endswith("}")
 
 
 def _near(name: str, known: dict[str, Any]) -> str:

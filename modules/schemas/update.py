@@ -84,6 +84,7 @@ USED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "nebius_compute_v1_disk",
             "nebius_compute_v1_gpu_cluster",
             "nebius_compute_v1_instance",
+            "nebius_iam_v1_access_permit",
             "nebius_iam_v1_group",
             "nebius_iam_v1_group_membership",
             "nebius_iam_v1_service_account",
@@ -96,7 +97,7 @@ USED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "nebius_vpc_v1_security_rule",
             "nebius_vpc_v1_subnet",
         ),
-        ("nebius_compute_v1_image",),
+        ("nebius_compute_v1_image", "nebius_parent_id"),
     ),
 }
 
