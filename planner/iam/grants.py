@@ -5,10 +5,15 @@ Reading: the job's data prefixes.  Writing: its checkpoint and output prefixes, 
 
 from __future__ import annotations
 
+from planner.iam.paths import reach
 from planner.model.grants import Grant, Identity, Permission
 from planner.model.offer import Cloud
-from planner.model.project import Target
+from planner.model.project import Project, Target
+from planner.model.stack import Reach
 from planner.model.workload import ObjectPrefix, SecretRef, Workload
+
+NO_FEDERATION = Project()
+CREDENTIALS_LATER = "credentials come with the broker, not in this version"
 
 SECRET_STORES = {
     "aws-secretsmanager": Cloud.AWS,
@@ -18,39 +23,45 @@ SECRET_STORES = {
 }
 
 
-def grants_for(workload: Workload, target: Target, cloud: Cloud) -> tuple[Grant, ...]:
-    """Every right that the job's nodes need, sorted.  `target` is where they run, in `cloud`.
+def grants_for(workload: Workload, target: Target, cloud: Cloud, project: Project = NO_FEDERATION) -> tuple[Grant, ...]:
+    """Every right that the job's nodes need, sorted.  `target` is where they run, in `cloud`; `project` says which stores federate.
 
-    Rights in another cloud's store are listed too, so that a review sees them; no policy of this cloud can render them (credentials for them come with the
-    runtime).
+    Rights in another cloud's store are listed too, so that a review sees them; no policy of this cloud can render them, and the reason says where
+    credentials for them come from.
     """
     del target  # the grant is the same in every account; only its rendering differs
     out: set[Grant] = set()
+
+    def add(identity: Identity, permission: Permission, at: ObjectPrefix, why: str) -> None:
+        reason = why + _away(at, project, cloud)
+        out.add(Grant(identity=identity, permission=permission, resource=at.uri, reason=reason))
+
     for d in workload.data:
-        out.add(_grant(Identity.NODE_DATA, Permission.READ_OBJECTS, d.at, "training data", cloud))
+        add(Identity.NODE_DATA, Permission.READ_OBJECTS, d.at, "training data")
     if workload.checkpoint:
-        at = workload.checkpoint.at
-        out.add(
-            _grant(
-                Identity.NODE_CHECKPOINT, Permission.WRITE_CHECKPOINTS, at, "checkpoints, written and read back", cloud
-            )
-        )
+        at, why = workload.checkpoint.at, "checkpoints, written and read back"
+        add(Identity.NODE_CHECKPOINT, Permission.WRITE_CHECKPOINTS, at, why)
     if workload.output:
-        at = workload.output.at
-        out.add(_grant(Identity.NODE_CHECKPOINT, Permission.WRITE_CHECKPOINTS, at, "the result, written once", cloud))
+        add(Identity.NODE_CHECKPOINT, Permission.WRITE_CHECKPOINTS, workload.output.at, "the result, written once")
     for secret in (*workload.secrets, *([workload.registry_auth] if workload.registry_auth else [])):
         out.add(_secret(secret, cloud))
     return tuple(sorted(out))
 
 
-def _grant(identity: Identity, permission: Permission, at: ObjectPrefix, why: str, cloud: Cloud) -> Grant:
-    away = "" if at.store.cloud == cloud.value else f" (in {at.store.cloud}: credentials come with the runtime)"
-    return Grant(identity=identity, permission=permission, resource=at.uri, reason=why + away)
+def _away(at: ObjectPrefix, project: Project, cloud: Cloud) -> str:
+    """Where credentials come from, if not with the node: the same answer as the data path's."""
+    match reach(at, project, cloud):
+        case Reach.PLATFORM:
+            return ""
+        case Reach.FEDERATION:
+            return f" (in {at.store.cloud}: by federation)"
+        case Reach.BROKER:
+            return f" (in {at.store.cloud}: {CREDENTIALS_LATER})"
 
 
 def _secret(secret: SecretRef, cloud: Cloud) -> Grant:
     home = SECRET_STORES.get(secret.store)
-    away = "" if home is cloud else f" (in {home.value if home else secret.store}: credentials come with the runtime)"
+    away = "" if home is cloud else f" (in {home.value if home else secret.store}: {CREDENTIALS_LATER})"
     return Grant(
         identity=Identity.NODE_DATA,
         permission=Permission.READ_SECRET,

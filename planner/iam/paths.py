@@ -1,0 +1,136 @@
+"""How the nodes of a placement reach each store of the job: by their own identity, by federation, or by the broker.
+
+Decides which path is used and says what is still missing, for reviewers (the table is notes on paths 2.2, repeated in FEDERATED).  Pure: asks no
+cloud, mints nothing, and knows no secret; settings are names from skyplan.yaml.  None of these paths was ever taken against a live cloud.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+from planner.model.offer import Cloud
+from planner.model.plan import Caveat
+from planner.model.stack import DataPath, Reach
+from planner.model.workload import ObjectPrefix, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from planner.model.project import Federation, Project, Target
+    from planner.model.workload import Workload
+
+BROKER_LATER: Final = "comes with the broker (not in this version)"
+IDENTITY: Final = {
+    Cloud.AWS: "instance role",
+    Cloud.GCP: "service account",
+    Cloud.AZURE: "managed identity",
+    Cloud.NEBIUS: "service account",
+}
+#: (where the node runs, store): the node's identity token is taken there in exchange for the setting named
+FEDERATED: Final[dict[tuple[Cloud, Store], str]] = {
+    (Cloud.GCP, Store.S3): "aws_role_arn",
+    (Cloud.AZURE, Store.S3): "aws_role_arn",
+    (Cloud.AWS, Store.GCS): "gcp_provider",
+    (Cloud.AZURE, Store.GCS): "gcp_provider",
+    (Cloud.AWS, Store.AZURE_BLOB): "azure_client_id",
+    (Cloud.GCP, Store.AZURE_BLOB): "azure_client_id",
+}
+_NEEDED: Final = {
+    Store.S3: "aws_role_arn: …",
+    Store.GCS: "gcp_provider: …",
+    Store.AZURE_BLOB: "azure_tenant_id: …, azure_client_id: …",
+}
+
+
+def data_paths(workload: Workload, project: Project, target: Target, cloud: Cloud) -> tuple[DataPath, ...]:
+    """One path per URI of data, checkpoint and output, sorted by URI; one that is read and written is written."""
+    writes: dict[str, bool] = {}
+    places: dict[str, ObjectPrefix] = {}
+    read = [d.at for d in workload.data]
+    written = [part.at for part in (workload.checkpoint, workload.output) if part]
+    for at, write in (*((at, False) for at in read), *((at, True) for at in written)):
+        places.setdefault(at.uri, at)
+        writes[at.uri] = writes.get(at.uri, False) or write
+    return tuple(_path(places[uri], writes[uri], project, target, cloud) for uri in sorted(places))
+
+
+def reach(at: ObjectPrefix, project: Project, cloud: Cloud) -> Reach:
+    """How a node in `cloud` reaches the store."""
+    if at.store is Store.NEBIUS:
+        return Reach.BROKER
+    if at.store.cloud == cloud.value:
+        return Reach.PLATFORM
+    return Reach.FEDERATION if federation(at, project, cloud) else Reach.BROKER
+
+
+def federation(at: ObjectPrefix, project: Project, cloud: Cloud) -> Federation | None:
+    """The first entry of skyplan.yaml that lets nodes in `cloud` reach the store."""
+    if (cloud, at.store) not in FEDERATED:
+        return None
+    return next((f for f in project.federation if cloud in f.from_clouds and _matches(f.stores, at.uri)), None)
+
+
+def _matches(stores: tuple[str, ...], uri: str) -> bool:
+    """A glob over whole URIs; without a wildcard at its end it means what lies under it, on a boundary of `/`."""
+    return any(fnmatchcase(uri, glob) or fnmatchcase(uri, f"{glob.rstrip('/')}/*") for glob in stores)
+
+
+def _path(at: ObjectPrefix, write: bool, project: Project, target: Target, cloud: Cloud) -> DataPath:
+    way = reach(at, project, cloud)
+    entry = federation(at, project, cloud)
+    settings = entry.settings if way is Reach.FEDERATION and entry else ()
+    if way is Reach.PLATFORM:
+        detail = _by_identity(cloud, target, write)
+    elif way is Reach.FEDERATION:
+        detail = _by_federation(at.store, cloud, target, write, dict(settings))
+    else:
+        detail = _by_broker(at, cloud)
+    return DataPath(uri=at.uri, write=write, reach=way, detail=detail, settings=settings)
+
+
+def _does(write: bool) -> str:
+    return "writes and reads" if write else "reads"
+
+
+def _by_identity(cloud: Cloud, target: Target, write: bool) -> str:
+    who = f"the nodes' own {IDENTITY[cloud]} in target `{target.name}` {_does(write)} it"
+    if cloud is Cloud.AWS:
+        return f"{who}; a bucket of another account must allow that role too"
+    return f"{who}, once the owner of the store has granted it what the stack's `data_snippets` say"
+
+
+def _by_federation(store: Store, cloud: Cloud, target: Target, write: bool, settings: dict[str, str]) -> str:
+    who = f"the nodes' {IDENTITY[cloud]} in target `{target.name}` {_does(write)} it"
+    if store is Store.S3:
+        role = settings["aws_role_arn"]
+        return f"{who} as {role}, which must trust that identity and hold the rights on the bucket"
+    if store is Store.GCS:
+        account = settings.get("gcp_service_account")
+        holder = account or "the federated identity itself"
+        return f"{who} through {settings['gcp_provider']}, and {holder} must hold the rights on the bucket"
+    client = settings["azure_client_id"]
+    return f"{who} as application {client}, which must trust that identity and hold the rights on the container"
+
+
+def _by_broker(at: ObjectPrefix, cloud: Cloud) -> str:
+    if at.store is Store.NEBIUS:
+        return f"access {BROKER_LATER}: keys of Nebius Object Storage are minted, on whichever cloud the nodes run"
+    if cloud is Cloud.NEBIUS:
+        return f"access {BROKER_LATER}: nodes in nebius have no token that {at.store.cloud} takes"
+    bucket = f"{at.store.value}://{at.bucket}"
+    entry = f'federation: [{{stores: ["{bucket}"], from: [{cloud.value}], {_NEEDED[at.store]}}}]'
+    return f"no credentials for it on nodes in {cloud.value}; `{entry}` in skyplan.yaml makes it federation"
+
+
+def caveats(paths: Iterable[DataPath]) -> tuple[Caveat, ...]:
+    """One per path that needs the broker, in order."""
+    return tuple(
+        Caveat(
+            code="SKY-RUN-502",
+            text=f"{p.uri}: credentials for it are not available in this version, so the job cannot reach it unless it brings "
+            f"its own ({p.detail})",
+        )
+        for p in paths
+        if p.reach is Reach.BROKER
+    )
