@@ -11,17 +11,29 @@ RANK_TAG = "skyplan:rank"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """A place to look at, and as whom: `role` None is the caller's own credentials."""
+    """A place to look at, and as whom.
+
+    role            the identity to take on: AWS role ARN, GCP service account, Azure client id of a managed identity, none on Nebius; None = the caller's own
+    account         GCP project, Azure subscription, Nebius project; None = what the credentials or the environment name
+    resource_group  Azure: where the machines are; "" = the whole subscription, which needs the right to read it
+    """
 
     cloud: str
     target: str
     region: str
     role: str | None = None
+    account: str | None = None
+    resource_group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """A machine that exists: pending, running, stopping or stopped, not terminated or on its way there.  `zone` is the AZ id on AWS."""
+    """A machine that exists: pending, running, stopping or stopped, not terminated or on its way there.
+
+    id    what Terraform imports, and has as the id of its instance resource
+    zone  the AZ id on AWS, `us-central1-a` on GCP, `eastus-1` on Azure; "" where a machine is in no zone
+    tags  skyplan's own, by the keys `skyplan:*` on every cloud
+    """
 
     id: str
     state: str
@@ -54,5 +66,5 @@ class Clouds(Protocol):
     """Listers by place."""
 
     def lister(self, where: Where) -> ResourceLister:
-        """Raises MissingPart where the cloud's SDK is not installed, InputError (SKY-APPLY-315) for a cloud without one."""
+        """Raises MissingPart where the cloud's SDK is not installed, InputError (SKY-APPLY-315) for a cloud without one, CloudError."""
         ...

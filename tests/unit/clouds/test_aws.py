@@ -17,7 +17,7 @@ from planner.clouds.aws import AwsLister
 from planner.clouds.choose import RealClouds
 from planner.clouds.fake import FakeCloud
 from planner.clouds.port import Where
-from planner.model.errors import CloudError, InputError, MissingPart, PermissionDenied, Unavailable
+from planner.model.errors import CloudError, MissingPart, PermissionDenied, Unavailable
 
 WHERE = Where(cloud="aws", target="prod", region="us-east-1")
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -134,11 +134,6 @@ def test_without_boto3_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(builtins, "__import__", no_boto3)
     with pytest.raises(MissingPart, match=r"skyplan\[aws\]"):
         RealClouds().lister(WHERE)
-
-
-def test_a_cloud_without_an_adapter_is_named() -> None:
-    with pytest.raises(InputError, match="gcp"):
-        RealClouds().lister(Where(cloud="gcp", target="t", region="r"))
 
 
 def test_the_fake_lists_by_the_same_tags() -> None:

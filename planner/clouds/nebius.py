@@ -1,0 +1,192 @@
+"""Nebius by its SDK (gRPC), which is imported when a lister is made, never before.
+
+Pages, waiting for operations and the mapping of errors are here; which machines are wanted is the caller's business.
+A project is in one region, so the project says it.  Boot disks are resources of their own, with unique names: they are not deleted with a machine.
+Never run against live Nebius: held to the SDK's own descriptors (0.6.29) by a gRPC server of our own.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from planner.clouds import errors_map
+from planner.clouds.port import Instance, Where
+from planner.model.errors import CloudError
+from planner.model.labels import label_value, own_key, tags_of
+
+T = TypeVar("T")
+
+TOKEN_VARIABLE = "NEBIUS_IAM_TOKEN"  # noqa: S105 - its name
+PAGE = 100
+RETRIES = 3
+ASK_SECONDS = 60.0
+ENDING_SECONDS = 900.0
+NOT_FOUND = "NOT_FOUND"
+#: an instance that is not listed here is on its way out
+STATES = {
+    "UNSPECIFIED": "pending",
+    "CREATING": "pending",
+    "STARTING": "pending",
+    "RUNNING": "running",
+    "UPDATING": "running",
+    "STOPPING": "stopping",
+    "STOPPED": "stopped",
+    "ERROR": "stopped",
+}
+SPOT_FIELDS = ("preemptible", "follows_spot_price", "spot_pricing_policy")
+
+
+class NebiusLister:
+    """One project.  `open_sdk`, `retries` and `seconds` are for tests; each look opens the SDK and closes it, for it holds a thread while it is open."""
+
+    def __init__(
+        self,
+        where: Where,
+        *,
+        open_sdk: Callable[[], Any] | None = None,
+        retries: int = RETRIES,
+        seconds: float = ASK_SECONDS,
+    ) -> None:
+        self._open = open_sdk or _sdk(where)
+        self._where = where
+        self._limits: dict[str, Any] = {"retries": retries, "timeout": seconds}
+
+    def instances(self, *, project: str, job: str, generation: int | None = None) -> tuple[Instance, ...]:
+        """See `ResourceLister`.  Nebius cannot be asked by labels, so all machines of the project are read."""
+        labels = {own_key("project"): label_value(project), own_key("job"): label_value(job)}
+        if generation is not None:
+            labels[own_key("generation")] = str(generation)
+        known = {"skyplan:project": project, "skyplan:job": job}
+        found = [
+            _instance(machine, known)
+            for machine in self._asked("instances.list", self._listed)
+            if labels.items() <= dict(machine.metadata.labels).items() and machine.status.state.name in STATES
+        ]
+        return tuple(sorted(found, key=lambda i: (i.rank, i.launched_at, i.id)))
+
+    def terminate(self, ids: Sequence[str]) -> None:
+        """See `ResourceLister`: deletes (one that is only stopped keeps its address and its name).  One refusal keeps no other alive."""
+
+        def end(sdk: Any) -> None:
+            problems: list[CloudError] = []
+            begun: list[Any] = []
+            for one in ids:
+                try:
+                    begun += _told("instances.delete", lambda one=one: self._delete(sdk, one))
+                except CloudError as error:
+                    problems.append(error)
+            for operation in begun:
+                try:
+                    _told("instances.delete", lambda o=operation: _wait(o))
+                except CloudError as error:
+                    problems.append(error)
+            if problems:
+                raise problems[0]
+
+        self._asked("instances.delete", end)
+
+    def _asked(self, operation: str, ask: Callable[[Any], T]) -> T:
+        sdk = _told("credentials", self._open)
+        try:
+            return _told(operation, lambda: ask(sdk))
+        finally:
+            sdk.sync_close()
+
+    def _listed(self, sdk: Any) -> list[Any]:
+        from nebius.api.nebius.compute.v1 import InstanceServiceClient, ListInstancesRequest  # noqa: PLC0415 - slow
+
+        parent = self._where.account or sdk.parent_id()
+        if not parent:
+            hint = "set `project` of the target in skyplan.yaml, or parent-id in the CLI's profile"
+            raise errors_map.no_account("Nebius", "project", hint)
+        client, found, token = InstanceServiceClient(sdk), [], ""
+        while True:
+            request = ListInstancesRequest(parent_id=parent, page_size=PAGE, page_token=token)
+            page = client.list(request, **self._limits).wait()
+            found += page.items
+            if not (token := page.next_page_token):
+                return found
+
+    def _delete(self, sdk: Any, one: str) -> list[Any]:
+        """The operation that deletes it; none where it is gone already."""
+        from nebius.aio.service_error import RequestError  # noqa: PLC0415 - optional
+        from nebius.api.nebius.compute.v1 import DeleteInstanceRequest, InstanceServiceClient  # noqa: PLC0415 - slow
+
+        try:
+            return [InstanceServiceClient(sdk).delete(DeleteInstanceRequest(id=one), **self._limits).wait()]
+        except RequestError as error:
+            if error.status.code.name == NOT_FOUND:
+                return []
+            raise
+
+
+def _wait(operation: Any) -> None:
+    from nebius.aio.service_error import RequestError  # noqa: PLC0415 - optional
+
+    try:
+        operation.sync_wait(timeout=ENDING_SECONDS)
+    except RequestError as error:
+        if error.status.code.name != NOT_FOUND:
+            raise
+
+
+def _instance(found: Any, known: dict[str, str]) -> Instance:
+    created = found.metadata.created_at
+    resources = found.spec.resources
+    cards = list(found.status.network_interfaces)
+    spot = any(found.spec.check_presence(field) for field in SPOT_FIELDS)
+    return Instance(
+        id=found.metadata.id,
+        state=STATES[found.status.state.name],
+        zone="",
+        instance_type=f"{resources.platform}_{resources.preset}",
+        capacity="spot" if spot else "on_demand",
+        address=cards[0].ip_address.address.partition("/")[0] if cards else "",
+        launched_at=created.isoformat() if created is not None else "",
+        tags={**tags_of(dict(found.metadata.labels)), **known},
+    )
+
+
+def _sdk(where: Where) -> Callable[[], Any]:
+    """Opens the SDK: with the token in the environment, else as the CLI's profile, which may be a service account."""
+    try:
+        from nebius.aio.cli_config import Config  # noqa: PLC0415 - optional
+        from nebius.sdk import SDK  # noqa: PLC0415
+    except ImportError as error:
+        raise errors_map.missing("Nebius", "its SDK", "nebius") from error
+    if where.role is not None:
+        raise errors_map.no_credentials("a role cannot be taken on; use a profile that is it already", "Nebius")
+    agent: dict[str, Any] = {"user_agent_prefix": "skyplan"}
+    if where.account:
+        agent["parent_id"] = where.account
+
+    def opened() -> Any:
+        if os.environ.get(TOKEN_VARIABLE):
+            return SDK(**agent)
+        return SDK(config_reader=Config(), **agent)
+
+    return opened
+
+
+def _told(operation: str, ask: Callable[[], T]) -> T:
+    """The answer.  Raises CloudError only."""
+    import yaml  # noqa: PLC0415 - the profile's form
+    from nebius.aio.cli_config import ConfigError  # noqa: PLC0415 - optional
+    from nebius.aio.service_error import RequestError  # noqa: PLC0415
+    from nebius.aio.token.static import NoTokenInEnvError  # noqa: PLC0415
+    from nebius.base.error import SDKError  # noqa: PLC0415
+
+    try:
+        return ask()
+    except RequestError as error:
+        raise errors_map.grpc_error("Nebius", operation, error.status.code.name, str(error)) from error
+    except TimeoutError as error:
+        raise errors_map.unreachable(operation, str(error) or "in time", "Nebius") from error
+    except (NoTokenInEnvError, ConfigError, OSError, yaml.YAMLError) as error:
+        raise errors_map.no_credentials(str(error), "Nebius") from error
+    except SDKError as error:
+        raise errors_map.unreachable(operation, f"{type(error).__name__} {error}", "Nebius") from error
