@@ -15,10 +15,15 @@ from typing import Any, NamedTuple
 
 from modules import cdk
 from planner.model.digest import digest_bytes, pretty
-from planner.model.stack import AccessInput, ComputeInput, NetworkInput, StackInput
+from planner.model.stack import AccessInput, AddressInput, ComputeInput, NetworkInput, StackInput
 
-#: each cloud's module has these three
-_CLASSES = {NetworkInput: "NetworkStack", AccessInput: "AccessStack", ComputeInput: "ComputeStack"}
+#: each cloud's module has these
+_CLASSES = {
+    NetworkInput: "NetworkStack",
+    AddressInput: "AddressStack",
+    AccessInput: "AccessStack",
+    ComputeInput: "ComputeStack",
+}
 
 
 class Written(NamedTuple):

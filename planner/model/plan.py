@@ -6,7 +6,7 @@ raises InputError for what is not a plan or was edited (`digest` covers everythi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any
 
@@ -14,8 +14,9 @@ from planner.model.diagnostic import Diagnostic, Location
 from planner.model.digest import digest
 from planner.model.errors import InputError
 from planner.model.grants import Grant, grant_from
+from planner.model.reach import DataPath, path_from
 
-FORMAT_VERSION = "1.0"
+FORMAT_VERSION = "1.1"
 METHOD = 1
 """Raised when scoring changes, so that `diff` can tell "the market moved" from "skyplan changed"."""
 MIN_PRICE_STEP = Decimal("0.0001")
@@ -51,6 +52,10 @@ class Placement:
     differs             how this type differs from what the job names as its reference
     addresses           private address by rank, () where the cloud assigns them
     placement_id        `p` and 10 hex digits: digest of what the stacks are made of, and of nothing else
+    parts               of a job split over clouds by a tunnel: one placement per cloud, the head's first, with its own offer, `nodes` and
+                        `first_rank`; the whole's own `nodes`, money and hours are over all parts, its other fields the first part's.  () = not split
+    first_rank          of a part: the rank of its first node
+    tunnel_addresses    of a split job: every rank's address inside the tunnel
     """
 
     rank: int
@@ -82,6 +87,14 @@ class Placement:
     price_as_of: str
     price_source: str
     reservation: str = ""
+    parts: tuple[Placement, ...] = ()
+    first_rank: int = 0
+    tunnel_addresses: tuple[str, ...] = ()
+
+    @property
+    def pieces(self) -> tuple[Placement, ...]:
+        """What is launched together: the parts, or the placement itself."""
+        return self.parts or (self,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +133,7 @@ class PlacementPlan:
     ranked     best first; the only placements an apply may use; () where nothing is feasible
     notes      why the choice won, in sentences: data locality, spreading, runner-up
     grants     grants by digest, as the ranked entries name them
+    access     how nodes reach each store, by `CLOUD:TARGET`
     """
 
     job: dict[str, Any]
@@ -130,6 +144,7 @@ class PlacementPlan:
     grants: dict[str, tuple[Grant, ...]]
     stacks: tuple[StackRef, ...]
     status: PlanStatus
+    access: dict[str, tuple[DataPath, ...]] = field(default_factory=dict[str, tuple[DataPath, ...]])
 
     @property
     def name(self) -> str:
@@ -160,6 +175,11 @@ def _placement_document(p: Placement) -> dict[str, Any]:
     out["terms_detail"] = {t.name: t.detail for t in p.terms}
     out["caveats"] = [{"code": c.code, "text": c.text} for c in p.caveats]
     out["differs"], out["addresses"] = list(p.differs), list(p.addresses)
+    out["tunnel_addresses"] = list(p.tunnel_addresses)
+    out["parts"] = [_placement_document(part) for part in p.parts]
+    for name in ("parts", "first_rank", "tunnel_addresses"):
+        if not out[name]:
+            del out[name]  # a plan that splits nothing says nothing of it
     del out["terms"]
     return out
 
@@ -173,7 +193,9 @@ def _placement_from(d: dict[str, Any]) -> Placement:
         ScoreTerm(name=n, usd=None if v is None else Decimal(v), detail=details[n]) for n, v in amounts.items()
     )
     values["caveats"] = tuple(Caveat(**c) for c in values["caveats"])
-    values["differs"], values["addresses"] = tuple(values["differs"]), tuple(values["addresses"])
+    for name in ("differs", "addresses", "tunnel_addresses"):
+        values[name] = tuple(values.get(name, ()))
+    values["parts"] = tuple(_placement_from(part) for part in values.get("parts", ()))
     return Placement(**values)
 
 
@@ -188,6 +210,7 @@ def to_document(plan: PlacementPlan) -> dict[str, Any]:
         "rejected": [{"code": r.code, "count": r.count, "examples": list(r.examples)} for r in plan.rejected],
         "notes": list(plan.notes),
         "grants": {d: [g.document() for g in grants] for d, grants in plan.grants.items()},
+        "access": {place: [path.document() for path in paths] for place, paths in plan.access.items()},
         "stacks": [{"kind": s.kind, "name": s.name, "digest": s.digest} for s in plan.stacks],
         "status": {f.name: getattr(plan.status, f.name) for f in fields(plan.status)},
     }
@@ -229,6 +252,7 @@ def from_document(document: Any, file: str) -> PlacementPlan:
             grants={d: tuple(grant_from(g) for g in grants) for d, grants in body["grants"].items()},
             stacks=tuple(StackRef(**s) for s in body["stacks"]),
             status=PlanStatus(**body["status"]),
+            access={place: tuple(map(path_from, paths)) for place, paths in body.get("access", {}).items()},
         )
     except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise refuse(f"the plan lacks or mistypes a field: {error}") from error

@@ -6,19 +6,25 @@ runner fills from the other's outputs, on every cloud in the same way (`stacks.w
   acc inputs   variables: the net outputs that `stacks.wiring.ACCESS_VARIABLES` names for the cloud
   acc outputs  `launch` {template key: {variable of the compute stack: value}} · `node_identity` (what the orchestrator hands to nodes) ·
                `data_snippets` (what owners of buckets must allow themselves; [] for nothing)
-  cmp inputs   variables: `launch[template key]`
+  adr outputs  (tunnel only) `endpoints`, `address_ids`
+  acc inputs   (tunnel only) also `peer_endpoints`, the addresses of the other parts' nodes: UDP 51820 from and to them
+  cmp inputs   variables: `launch[template key]`; (tunnel only) also `address_ids`
   cmp outputs  nodes {rank key "r00": {"instance_id", "private_ip", "zone", "cloud"}} · plan_id · billing_end (how billing stops by itself)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from planner.model.offer import CapacityType, Cloud, Fabric
 from planner.model.project import Backend, OwnNetwork
-from planner.model.workload import Workload
+from planner.model.reach import DataPath as DataPath  # noqa: PLC0414 -- part of the inputs below
+from planner.model.reach import Reach as Reach  # noqa: PLC0414
+from planner.model.workload import SecretRef, Workload
+
+#: WireGuard's own default port
+WIREGUARD_PORT = 51820
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +64,38 @@ class NetworkInput(StackBase):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tunnel:
+    """A job over several clouds, as every one of its nodes knows it.  Endpoints and public keys come by the rendezvous; no secret is here.
+
+    members       (rank key, address inside the tunnel) of every rank of the job
+    mtu           of the tunnel's interface, with the smallest underlay on the way in mind
+    url           of the rendezvous service; "" = static: the operator lays the peers' keys down on each node
+    secret        reference to the secret with which this cloud's nodes prove who they are; None with a static rendezvous
+    first_rank    of the nodes that this template describes
+    """
+
+    members: tuple[tuple[str, str], ...]
+    mtu: int
+    url: str
+    secret: SecretRef | None
+    first_rank: int
+    interface: str = "wg0"
+    port: int = WIREGUARD_PORT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressInput(StackBase):
+    """Per part of a tunnelled job: public endpoints, reserved before anything else, so that no stack waits for another.
+
+    Named `adr-NAME-TARGET-REGION`.  Outputs: `endpoints` {rank key: IPv4 address}, `address_ids` {rank key: what a node attaches}.
+    """
+
+    job: str
+    zone: str
+    ranks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTemplate:
     """What the nodes of one type in one zone are: `key` is `INSTANCE_TYPE/ZONE`.  AWS makes a launch template of it, other clouds the node itself.
 
@@ -69,6 +107,8 @@ class NodeTemplate:
     addresses       by rank, in this zone's subnet; () lets the cloud assign
     stop_after_hours  hard end: the node powers itself off so long after its boot; None = only the job's end stops it
     session         people may open a shell by the cloud's session channel, without an open port
+    tunnel          the job lies in several clouds: each node has a reserved public endpoint for UDP `tunnel.port`, open to its peers alone
+    first_rank      rank of the first of these nodes
     """
 
     key: str
@@ -86,31 +126,8 @@ class NodeTemplate:
     fabric_name: str = ""
     stop_after_hours: float | None = None
     session: bool = False
-
-
-class Reach(StrEnum):
-    """How a node gets credentials for a store."""
-
-    PLATFORM = "platform"  # the node's own identity, in the same cloud
-    FEDERATION = "federation"  # the node's identity token, exchanged in the other cloud
-    BROKER = "broker"  # minted by skyplan's broker
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataPath:
-    """How the nodes of a placement reach one store.
-
-    uri      prefix, `gs://bucket/prefix/`
-    write    checkpoints and results go there
-    detail   one sentence: which identity, which role, what is still missing
-    settings what the node needs for federation, no secret: names from skyplan.yaml (`aws_role_arn`, `gcp_provider` …)
-    """
-
-    uri: str
-    write: bool
-    reach: Reach
-    detail: str
-    settings: tuple[tuple[str, str], ...] = ()
+    tunnel: Tunnel | None = None
+    first_rank: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +160,9 @@ class AccessInput(StackBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeInput(StackBase):
-    """Per launch attempt: the nodes, nothing else.  `addresses` by rank; () lets the cloud assign.
+    """Per launch attempt: the nodes, nothing else.  `addresses` by rank from `first_rank`; () lets the cloud assign.
 
+    tunnel       the variable `address_ids` {rank key: id} gives every node its reserved public endpoint
     node, workload, data_paths   on clouds without launch templates (all but AWS): what the node boots
     kms_key_arn                  the user's own disk key, by the cloud's name for it
     in_group                     RESERVED only: the reservation was made inside the placement group
@@ -162,6 +180,8 @@ class ComputeInput(StackBase):
     template_key: str
     cluster: bool
     addresses: tuple[str, ...]
+    first_rank: int = 0
+    tunnel: bool = False
     node: NodeTemplate | None = None
     workload: Workload | None = None
     data_paths: tuple[DataPath, ...] = ()
@@ -170,7 +190,7 @@ class ComputeInput(StackBase):
     capacity_block: bool = False
 
 
-StackInput = NetworkInput | AccessInput | ComputeInput
+StackInput = NetworkInput | AddressInput | AccessInput | ComputeInput
 
 
 def rank_key(rank: int) -> str:
@@ -180,8 +200,9 @@ def rank_key(rank: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackSet:
-    """The three stacks that one placement needs."""
+    """The stacks that one placement, or one part of it, needs.  `addresses` for a part of a tunnelled job only."""
 
     network: NetworkInput
     access: AccessInput
     compute: ComputeInput
+    addresses: AddressInput | None = None
