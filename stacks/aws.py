@@ -62,11 +62,7 @@ class NetworkStack(_AwsStack):
     def __init__(self, app: cdk.App, given: NetworkInput) -> None:
         super().__init__(app, given)
         if given.own is not None:
-            # without groups of the user's, nodes still need one in which they reach each other
-            groups: list[str] = list(given.own.security_group_ids) or [
-                Peers(self, name=given.name, vpc_id=given.own.vpc_id, tags=given.tags).id
-            ]
-            self._outputs(given.own.vpc_id, dict(given.own.subnets), groups)
+            self._outputs(given.own.vpc_id, dict(given.own.subnets), given.own.security_group_ids)
             return
         made = Network(
             self,
@@ -79,12 +75,12 @@ class NetworkStack(_AwsStack):
                 tags=given.tags,
             ),
         )
-        self._outputs(made.vpc.ref(), made.subnet_ids, [made.peers.id])
+        self._outputs(made.vpc.ref(), made.subnet_ids, ())
 
-    def _outputs(self, vpc_id: str, subnet_ids: str | dict[str, str], groups: list[str]) -> None:
+    def _outputs(self, vpc_id: str, subnet_ids: str | dict[str, str], groups: tuple[str, ...]) -> None:
         cdk.output(self, "vpc_id", vpc_id, "The network")
         cdk.output(self, "subnet_ids", subnet_ids, "Zone id to subnet id")
-        cdk.output(self, "security_group_ids", groups, "Groups of every node")
+        cdk.output(self, "security_group_ids", list(groups), "The user's own groups for every node, if any")
 
 
 class AccessStack(_AwsStack):
@@ -94,13 +90,16 @@ class AccessStack(_AwsStack):
         super().__init__(app, given)
         self._given = given
         ref = {n: cdk.variable(self, n, kind, text) for n, (kind, text) in ACCESS_VARIABLES[given.cloud].items()}
-        self._subnets, self._groups = ref["subnet_ids"].strip("${}"), ref["security_group_ids"]
+        self._subnets = ref["subnet_ids"].strip("${}")
+        peers = Peers(self, name=f"{given.project}-{given.name}", vpc_id=ref["vpc_id"], tags=given.tags)
+        self._groups = f"${{concat([{peers.id.strip('${}')}], {ref['security_group_ids'].strip('${}')})}}"
         self._role = aws.NodeRole(
             self,
             aws.RoleProps(
                 name=f"skyplan-{given.name}",
                 path=f"/skyplan/{given.project}/",
                 policies=tuple((policy.name, policy.document) for policy in given.policies),
+                session=any(template.session for template in given.templates),
                 permissions_boundary=given.permissions_boundary,
                 tags=given.tags,
             ),

@@ -19,16 +19,36 @@ from modules.text import fit, literal_tags
 Tags = tuple[tuple[str, str], ...]
 _ASSUME = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
 
+#: what the SSM agent needs to hold a session's channel open, which it dials itself: no port is opened.  Who may start a session is the account's IAM.
+#: `*`: these actions know no resource.  Not AmazonSSMManagedInstanceCore, which also reads every parameter of the account
+_SESSION: dict[str, Any] = {
+    "Statement": [
+        {
+            "Sid": "SessionChannel",
+            "Effect": "Allow",
+            "Action": [
+                "ssmmessages:CreateControlChannel",
+                "ssmmessages:CreateDataChannel",
+                "ssmmessages:OpenControlChannel",
+                "ssmmessages:OpenDataChannel",
+            ],
+            "Resource": "*",
+        },
+        {"Sid": "SessionReady", "Effect": "Allow", "Action": "ssm:UpdateInstanceInformation", "Resource": "*"},
+    ],
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleProps:
-    """`policies`: (name, IAM document).  `path` starts and ends with `/`."""
+    """`policies`: (name, IAM document).  `path` starts and ends with `/`.  `session`: people may open a shell by Session Manager."""
 
     name: str
     path: str
     policies: tuple[tuple[str, dict[str, Any]], ...]
     permissions_boundary: str | None
     tags: Tags
+    session: bool = False
 
 
 class NodeRole(cdk.Construct):
@@ -50,7 +70,7 @@ class NodeRole(cdk.Construct):
                 "tags": literal_tags(props.tags),
             },
         )
-        for name, document in props.policies:
+        for name, document in (*props.policies, *([("session", _SESSION)] if props.session else [])):
             rendered = policy_document(self, name, document)
             cdk.Resource(
                 self,

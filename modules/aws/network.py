@@ -1,6 +1,7 @@
-"""One AWS network: private subnets per zone, an outbound path that exists, an S3 endpoint, a group in which nodes reach each other.
+"""One AWS network: private subnets per zone, an outbound path that exists, an S3 endpoint.  And the group in which a job's nodes reach each other.
 
-No node gets a public address, and nothing outside may open a connection to one.  Which zones and which addresses: the caller's choice.
+No node gets a public address, and nothing outside may open a connection to one.  The network is shared by jobs, so it holds no group: each job's access
+stack makes its own, and jobs do not reach each other.  Which zones and which addresses: the caller's choice.
 """
 
 # pyright: basic
@@ -30,7 +31,7 @@ class NetworkProps:
 
 
 class Network(cdk.Construct):
-    """VPC, subnets, NAT gateway, routes, S3 gateway endpoint, security group.
+    """VPC, subnets, NAT gateway, routes, S3 gateway endpoint.
 
     One NAT gateway for all zones: it is billed by the hour, and training data in S3 does not pass through it.
     """
@@ -83,7 +84,6 @@ class Network(cdk.Construct):
                 "tags": self._tags("-s3"),
             },
         )
-        self.peers = Peers(self, name=props.name, vpc_id=self.vpc.ref(), tags=props.tags)
 
     @property
     def subnet_ids(self) -> str:
@@ -141,14 +141,12 @@ class Network(cdk.Construct):
 
 
 class Peers(cdk.Construct):
-    """A security group whose members reach each other on every port, and the outside on HTTP and HTTPS.
+    """One job's security group: its members reach each other on every port, and the outside on HTTP and HTTPS.
 
     EFA asks for all traffic from and to the group itself: an outbound rule to 0.0.0.0/0 is not enough for it.
     """
 
-    def __init__(
-        self, scope: cdk.Stack | cdk.Construct, *, name: str, vpc_id: str, tags: tuple[tuple[str, str], ...]
-    ) -> None:
+    def __init__(self, scope: cdk.Stack, *, name: str, vpc_id: str, tags: tuple[tuple[str, str], ...]) -> None:
         super().__init__(scope, "peers")
         group = cdk.Resource(
             self,

@@ -36,24 +36,41 @@ def test_no_subnet_and_no_node_gets_a_public_address(documents, render):
 
 
 def test_nothing_outside_may_open_a_connection(documents):
-    rules = documents["net"]["resource"]["aws_vpc_security_group_ingress_rule"]
+    rules = documents["acc"]["resource"]["aws_vpc_security_group_ingress_rule"]
     group = "${aws_security_group.nodes.id}"
     assert {rule.get("referenced_security_group_id") for rule in rules.values()} == {group}
     assert not any("cidr_ipv4" in rule or "cidr_ipv6" in rule or "prefix_list_id" in rule for rule in rules.values())
-    assert "ingress" not in documents["net"]["resource"]["aws_security_group"]["nodes"]
+    assert "ingress" not in documents["acc"]["resource"]["aws_security_group"]["nodes"]
 
 
 def test_efa_may_reach_its_peers_both_ways(documents):
     for direction in ("ingress", "egress"):
-        rule = documents["net"]["resource"][f"aws_vpc_security_group_{direction}_rule"]["peers"]
+        rule = documents["acc"]["resource"][f"aws_vpc_security_group_{direction}_rule"]["peers"]
         assert rule["ip_protocol"] == "-1"
         assert rule["referenced_security_group_id"] == rule["security_group_id"]
         assert "from_port" not in rule
 
 
 def test_outbound_is_http_and_https_only(documents):
-    out = documents["net"]["resource"]["aws_vpc_security_group_egress_rule"]["out"]
+    out = documents["acc"]["resource"]["aws_vpc_security_group_egress_rule"]["out"]
     assert (out["for_each"], out["ip_protocol"], out["cidr_ipv4"]) == ({"http": 80, "https": 443}, "tcp", "0.0.0.0/0")
+
+
+def test_a_network_that_jobs_share_lets_no_job_reach_another(documents):
+    assert not any("security_group" in kind for kind, _, _ in resources(documents["net"]))
+    assert documents["net"]["output"]["security_group_ids"]["value"] == []
+    groups = documents["acc"]["resource"]["aws_security_group"]
+    assert [(g["name"], g["vpc_id"]) for g in groups.values()] == [
+        ("skyplan-acme-acc-llama3-8b-sft-prod-us-east-1", "${var.vpc_id}")
+    ]
+
+
+def test_every_node_is_in_the_jobs_group_and_in_the_users_own(documents):
+    both = "${concat([aws_security_group.nodes.id], var.security_group_ids)}"
+    for launch in documents["acc"]["output"]["launch"]["value"].values():
+        assert launch["security_group_ids"] == both
+    for template in documents["acc"]["resource"]["aws_launch_template"].values():
+        assert {i["security_groups"] for i in template.get("network_interfaces", [])} <= {both}
 
 
 def test_the_outbound_path_really_exists(documents):
@@ -166,6 +183,23 @@ def test_on_demand_says_nothing_and_a_reservation_is_targeted_outside_the_group(
     target = node["capacity_reservation_specification"]["capacity_reservation_target"]
     assert target == {"capacity_reservation_id": "cr-1"}
     assert "placement_group" not in node
+    assert "instance_market_options" not in node
+
+
+def test_a_reservation_made_in_the_group_is_used_in_it(render):
+    given = inputs.compute(capacity=CapacityType.RESERVED, reservation="cr-1", in_group=True)
+    node = render(given)["resource"]["aws_instance"]["node"]
+    assert node["placement_group"] == '${var.placement_group == "" ? null : var.placement_group}'
+    alone = render(inputs.compute(capacity=CapacityType.RESERVED, reservation="cr-1", in_group=True, cluster=False))
+    assert "placement_group" not in alone["resource"]["aws_instance"]["node"]
+
+
+def test_a_capacity_block_is_a_market_of_its_own(render):
+    given = inputs.compute(capacity=CapacityType.RESERVED, reservation="cr-1", capacity_block=True)
+    node = render(given)["resource"]["aws_instance"]["node"]
+    assert node["instance_market_options"] == {"market_type": "capacity-block"}
+    target = node["capacity_reservation_specification"]["capacity_reservation_target"]
+    assert target == {"capacity_reservation_id": "cr-1"}
 
 
 def test_addresses_left_to_the_cloud_are_not_asked_for(render):
@@ -207,15 +241,29 @@ def test_the_users_own_network_is_handed_on_untouched(render):
     assert made["output"]["subnet_ids"]["value"] == {"use1-az1": "subnet-1"}
 
 
-def test_the_users_own_network_without_groups_gets_one(render):
+def test_the_users_own_network_without_groups_adds_none(render):
     own = OwnNetwork(region="us-east-1", vpc_id="vpc-1", subnets=(("use1-az1", "subnet-1"),))
     made = render(inputs.network(own=own))
-    assert set(made["resource"]) == {
-        "aws_security_group",
-        "aws_vpc_security_group_ingress_rule",
-        "aws_vpc_security_group_egress_rule",
-    }
-    assert made["resource"]["aws_security_group"]["nodes"]["vpc_id"] == "vpc-1"
+    assert "resource" not in made
+    assert made["output"]["security_group_ids"]["value"] == []
+
+
+def test_a_session_needs_the_channel_and_opens_nothing(render, documents):
+    assert "session" not in documents["acc"]["data"]["aws_iam_policy_document"]
+    made = render(inputs.access(templates=(inputs.efa_template(), inputs.plain_template(session=True))))
+    statements = made["data"]["aws_iam_policy_document"]["session"]["statement"]
+    assert sorted(action for statement in statements for action in statement["actions"]) == [
+        "ssm:UpdateInstanceInformation",
+        "ssmmessages:CreateControlChannel",
+        "ssmmessages:CreateDataChannel",
+        "ssmmessages:OpenControlChannel",
+        "ssmmessages:OpenDataChannel",
+    ]
+    policy = made["resource"]["aws_iam_role_policy"]["session"]
+    assert policy["policy"] == "${data.aws_iam_policy_document.session.json}"
+    assert "AmazonSSMManagedInstanceCore" not in json.dumps(made)
+    rules = made["resource"]["aws_vpc_security_group_ingress_rule"]
+    assert rules == documents["acc"]["resource"]["aws_vpc_security_group_ingress_rule"]
 
 
 def test_provider_acts_as_the_role_in_the_account_and_gives_up_soon(render):

@@ -29,9 +29,22 @@ def ready(tmp_path_factory):
         inputs.access(),
         inputs.access(templates=(inputs.efa_template(instance_type="p5.48xlarge", efa_interfaces=32),)),
         inputs.compute(),
+        inputs.access(templates=(inputs.plain_template(session=True),)),
         inputs.compute(capacity=CapacityType.RESERVED, reservation="cr-0123456789abcdef0", addresses=()),
+        inputs.compute(
+            capacity=CapacityType.RESERVED, reservation="cr-0123456789abcdef0", in_group=True, capacity_block=True
+        ),
     ],
-    ids=["network", "own-network", "access", "access-32-efa", "compute-spot", "compute-reserved"],
+    ids=[
+        "network",
+        "own-network",
+        "access",
+        "access-32-efa",
+        "compute-spot",
+        "access-session",
+        "compute-reserved",
+        "compute-capacity-block",
+    ],
 )
 def test_terraform_finds_nothing_wrong(render, ready, tmp_path, given):
     terraform = Terraform(tmp_path, environment=ready.environment)
