@@ -1,4 +1,4 @@
-"""Crowding: quotas, pool caps and recent failures.  Reads the ledger and the memory; changes neither.
+"""Crowding: quotas, networks, pool caps and recent failures.  Reads the ledger and the memory; changes neither.
 
 Pool caps: what a reservation holds, or `pool_cap_nodes`, or the default.  The default never keeps a job out of an empty pool, for it is a guess about
 other people's demand; quotas and reservations are facts and do.
@@ -15,6 +15,7 @@ import numpy as np
 
 from planner.model.offer import CAPACITY_ORDER
 from planner.placement.feasible import Reject
+from planner.placement.networks import gpu_networks, nothing_held, over_quota
 from planner.placement.offers import matching
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from planner.model.ledger import AvailabilityMemory, Ledger
     from planner.model.project import Quota, Target
+    from planner.placement.networks import HeldNetworks
     from planner.placement.offers import Offers
 
 FIRST_COOL_DOWN = timedelta(hours=1)
@@ -130,6 +132,29 @@ def quota_bits(offers: Offers, ledger: Ledger, nodes: int) -> NDArray[np.int32]:
                         over |= each * nodes > limit
                 bits[here & over[offers.type_ix]] |= Reject.QUOTA
     return bits
+
+
+def held_networks(offers: Offers, ledger: Ledger) -> HeldNetworks:
+    """Per target and region, what the ledger's jobs hold: the network that all share, and those of their own GPUs."""
+    held = nothing_held(offers)
+    if not any(t.network_quota for t in offers.targets):
+        return held
+    targets = {(t.cloud.value, t.name): k for k, t in enumerate(offers.targets)}
+    types = {(t.cloud.value, t.name): t for t in offers.market.types}
+    for h in ledger.holdings:
+        cloud = h.pool.partition(":")[0]
+        k, region = targets.get((cloud, h.target)), offers.market.region_index.get((cloud, h.region))
+        if k is None or region is None:
+            continue
+        held.stands[k, region] = True
+        t = types.get((cloud, h.instance_type))
+        held.gpu[k, region] += gpu_networks(t, h.nodes) if t else 0
+    return held
+
+
+def network_bits(offers: Offers, held: HeldNetworks, nodes: int) -> NDArray[np.int32]:
+    """NETWORK per offer, where the quota of networks has no room besides what is held."""
+    return np.where(over_quota(offers, nodes, held), int(Reject.NETWORK), 0).astype(np.int32)
 
 
 def free_quota(quota: Quota, ledger: Ledger, target: Target, region: str) -> tuple[int | None, int | None, int | None]:

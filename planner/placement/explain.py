@@ -14,6 +14,7 @@ from planner.model.market import MARK_CODES, UNKNOWN_PRICE, Mark
 from planner.model.plan import RejectedCount
 from planner.placement.cost import TICKS_PER_USD
 from planner.placement.feasible import CODES, Reject
+from planner.placement.networks import allowed_networks, gpu_networks
 from planner.placement.offers import blocked
 
 if TYPE_CHECKING:
@@ -126,9 +127,7 @@ def _words(c: Context, i: int, reason: Reject) -> str:  # noqa: C901, PLR0911, P
                 f"{t.link_note or t.link.value} between the GPUs; an interconnect-sensitive job needs NVLink or better"
             )
         case Reject.NETWORK:
-            return "the target brings its own networks, and none has a subnet there" + (
-                " whose CIDR is given" if r.nodes > 1 else ""
-            )
+            return _network_words(c, i)
         case Reject.QUOTA:
             return f"the target's quota has no room for {r.nodes} x {t.name}"
         case Reject.FAILURE:
@@ -170,6 +169,25 @@ def _price_words(o: Offers, i: int) -> str:
     why = ", ".join(MARK_CODES[mark] for mark in Mark if mark is not Mark.NONE and found & mark)
     shown = "no price is known" if price == UNKNOWN_PRICE else f"${price / 1e6:.4f}/h is not believed"
     return f"{shown} ({why})" if why else shown
+
+
+def _network_words(c: Context, i: int) -> str:
+    o, nodes = c.offers, c.workload.resources.nodes
+    region, own = o.region(i).name, gpu_networks(o.kind(i), nodes)
+    allowed = allowed_networks(o.target(i), region)
+    if allowed is None:
+        return "the target brings its own networks, and none has a subnet there" + (
+            " whose CIDR is given" if nodes > 1 else ""
+        )
+    held = c.ranking.networks
+    k, at = int(o.target_ix[i]), int(o.region_ix[i])
+    stands, theirs = bool(held.stands[k, at]), int(held.gpu[k, at])
+    parts = ([] if stands and own else ["1 shared"]) + ([f"{own} of its GPUs' own"] if own else [])
+    needs = own + (not (stands and own))
+    return (
+        f"needs {needs} network(s) in {region} ({', '.join(parts)}), where `network_quota` allows {allowed} and other jobs hold "
+        f"{stands + theirs}"
+    )
 
 
 def _budget_words(c: Context, i: int) -> str:

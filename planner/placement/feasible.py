@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from planner.model.market import BLOCKING, UNKNOWN_PRICE, Mark
 from planner.model.offer import CAPACITY_ORDER, CapacityType, Fabric, InstanceType, Link
 from planner.model.workload import GpuOption, Workload
+from planner.placement.networks import nothing_held, over_quota, without_subnet
 from planner.placement.offers import RESERVED, Offers, matching
 
 MEMORY_TOLERANCE = 0.93
@@ -144,17 +145,9 @@ def place_bits(offers: Offers, workload: Workload) -> NDArray[np.int32]:
 
 
 def _network_bits(offers: Offers, nodes: int) -> NDArray[np.int32]:
-    """A target that brings its own networks offers only their regions and zones; for several nodes, only subnets with a known CIDR."""
-    bits = np.zeros(len(offers), dtype=np.int32)
-    for k, target in enumerate(offers.targets):
-        if not target.networks:
-            continue
-        allowed = {(n.region, zone) for n in target.networks for zone, _ in (n.subnets if nodes == 1 else n.cidrs)}
-        here = np.flatnonzero(offers.target_ix == k)
-        for i in here:
-            if (offers.region(int(i)).name, offers.zone(int(i))) not in allowed:
-                bits[i] = Reject.NETWORK
-    return bits
+    """Out is where a target that brings its own networks has none, and where its quota of networks is below the need even if nothing stands."""
+    out = without_subnet(offers, nodes) | over_quota(offers, nodes, nothing_held(offers))
+    return np.where(out, int(Reject.NETWORK), 0).astype(np.int32)
 
 
 def _reservation_bits(offers: Offers, workload: Workload) -> NDArray[np.int32]:

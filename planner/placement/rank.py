@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.placement.cost import TICKS_PER_USD, Cells, Scores, cells_of, figure, score
-from planner.placement.crowd import CoolDown, failure_bits, held_nodes, pool_bits, pool_caps, quota_bits
+from planner.placement.crowd import (
+    CoolDown,
+    failure_bits,
+    held_networks,
+    held_nodes,
+    network_bits,
+    pool_bits,
+    pool_caps,
+    quota_bits,
+)
 from planner.placement.feasible import Reject, place_bits
 
 if TYPE_CHECKING:
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
     from planner.model.ledger import Ledger
     from planner.model.project import Project
     from planner.model.workload import Constraints, Workload
+    from planner.placement.networks import HeldNetworks
     from planner.placement.offers import Offers
 
 RANKED = 20
@@ -53,6 +63,7 @@ class Ranking:
     feasible: int
     held: NDArray[np.int64]
     caps: NDArray[np.int64]
+    networks: HeldNetworks
 
 
 def judge(offers: Offers, workload: Workload) -> Judged:
@@ -94,6 +105,8 @@ def rank(
     bits = judged.bits | failure_bits(offers, cool) | pool_bits(offers, held, caps, nodes)
     if any(t.quotas for t in offers.targets):
         bits |= quota_bits(offers, ledger, nodes)
+    networks = held_networks(offers, ledger)
+    bits |= network_bits(offers, networks, nodes)
     alive = judged.order[bits[judged.scores.index[judged.order]] == 0]
     at = alive[:top]
     return Ranking(
@@ -104,4 +117,5 @@ def rank(
         feasible=len(alive),
         held=held,
         caps=caps,
+        networks=networks,
     )
