@@ -5,7 +5,7 @@ Reading: the job's data prefixes.  Writing: its checkpoint and output prefixes, 
 
 from __future__ import annotations
 
-from planner.iam.paths import reach
+from planner.iam.paths import data_paths
 from planner.model.grants import Grant, Identity, Permission
 from planner.model.offer import Cloud
 from planner.model.project import Project, Target
@@ -29,11 +29,11 @@ def grants_for(workload: Workload, target: Target, cloud: Cloud, project: Projec
     Rights in another cloud's store are listed too, so that a review sees them; no policy of this cloud can render them, and the reason says where
     credentials for them come from.
     """
-    del target  # the grant is the same in every account; only its rendering differs
+    ways = {path.uri: path.reach for path in data_paths(workload, project, target, cloud)}
     out: set[Grant] = set()
 
     def add(identity: Identity, permission: Permission, at: ObjectPrefix, why: str) -> None:
-        reason = why + _away(at, project, cloud)
+        reason = why + _away(at, ways[at.uri])
         out.add(Grant(identity=identity, permission=permission, resource=at.uri, reason=reason))
 
     for d in workload.data:
@@ -48,9 +48,9 @@ def grants_for(workload: Workload, target: Target, cloud: Cloud, project: Projec
     return tuple(sorted(out))
 
 
-def _away(at: ObjectPrefix, project: Project, cloud: Cloud) -> str:
-    """Where credentials come from, if not with the node: the same answer as the data path's."""
-    match reach(at, project, cloud):
+def _away(at: ObjectPrefix, way: Reach) -> str:
+    """Where credentials come from, if not with the node."""
+    match way:
         case Reach.PLATFORM:
             return ""
         case Reach.FEDERATION:

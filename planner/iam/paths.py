@@ -6,6 +6,7 @@ cloud, mints nothing, and knows no secret; settings are names from skyplan.yaml.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
@@ -52,7 +53,21 @@ def data_paths(workload: Workload, project: Project, target: Target, cloud: Clou
     for at, write in (*((at, False) for at in read), *((at, True) for at in written)):
         places.setdefault(at.uri, at)
         writes[at.uri] = writes.get(at.uri, False) or write
-    return tuple(_path(places[uri], writes[uri], project, target, cloud) for uri in sorted(places))
+    return _one_identity(_path(places[uri], writes[uri], project, target, cloud) for uri in sorted(places))
+
+
+def _one_identity(paths: Iterable[DataPath]) -> tuple[DataPath, ...]:
+    """SDKs read one federated identity per cloud and process: the first path's.  Another entry's has to wait for the broker."""
+    first: dict[str, DataPath] = {}
+    out: list[DataPath] = []
+    for path in paths:
+        leader = first.setdefault(path.uri.partition("://")[0], path) if path.reach is Reach.FEDERATION else path
+        if leader.settings == path.settings:
+            out.append(path)
+            continue
+        detail = f"a second identity in one cloud {BROKER_LATER}: nodes use that for {leader.uri}"
+        out.append(replace(path, reach=Reach.BROKER, detail=detail, settings=()))
+    return tuple(out)
 
 
 def reach(at: ObjectPrefix, project: Project, cloud: Cloud) -> Reach:
@@ -124,12 +139,11 @@ def _by_broker(at: ObjectPrefix, cloud: Cloud) -> str:
 
 
 def caveats(paths: Iterable[DataPath]) -> tuple[Caveat, ...]:
-    """One per path that needs the broker, in order."""
+    """One per path that needs the broker, in order.  Why, and what would help, is the path's `detail`: one a place, not one a candidate."""
     return tuple(
         Caveat(
             code="SKY-RUN-502",
-            text=f"{p.uri}: credentials for it are not available in this version, so the job cannot reach it unless it brings "
-            f"its own ({p.detail})",
+            text=f"{p.uri}: credentials for it are not available in this version, so the job cannot reach it unless it brings its own",
         )
         for p in paths
         if p.reach is Reach.BROKER

@@ -28,6 +28,7 @@ FROM: Final[dict[Store, tuple[Cloud, ...]]] = {
     Store.GCS: (Cloud.AWS, Cloud.AZURE),
     Store.AZURE_BLOB: (Cloud.AWS, Cloud.GCP),
 }
+_AUDIENCE: Final = r"[A-Za-z0-9:/._-]{1,300}"
 _ROLE: Final = "arn:aws:iam::123456789012:role/skyplan-data"
 _PROVIDER: Final = (
     "//iam.googleapis.com/projects/123456789012/locations/global/workloadIdentityPools/skyplan/providers/aws"
@@ -35,7 +36,10 @@ _PROVIDER: Final = (
 _ACCOUNT: Final = "skyplan-data@acme-ml.iam.gserviceaccount.com"
 #: setting -> (form, example); what must be there
 SETTINGS: Final[dict[Store, dict[str, tuple[str, str]]]] = {
-    Store.S3: {"aws_role_arn": (r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+", f"an ARN such as {_ROLE}")},
+    Store.S3: {
+        "aws_role_arn": (r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+", f"an ARN such as {_ROLE}"),
+        "aws_audience": (_AUDIENCE, "the audience of the token, such as sts.amazonaws.com"),
+    },
     Store.GCS: {
         "gcp_provider": (
             r"//iam\.googleapis\.com/projects/[0-9]+/locations/global/workloadIdentityPools/[a-z0-9-]+/providers/[a-z0-9-]+",
@@ -45,7 +49,7 @@ SETTINGS: Final[dict[Store, dict[str, tuple[str, str]]]] = {
             r"[a-z][a-z0-9-]{4,28}[a-z0-9]@[a-z0-9.-]+\.gserviceaccount\.com",
             f"a service account such as {_ACCOUNT}",
         ),
-        "gcp_audience": (r"[A-Za-z0-9:/._-]{1,300}", "the audience of the token, such as api://skyplan-gcp"),
+        "gcp_audience": (_AUDIENCE, "the audience of the token, such as api://skyplan-gcp"),
     },
     Store.AZURE_BLOB: {
         "azure_tenant_id": (UUID, "a tenant id (a UUID)"),

@@ -117,11 +117,11 @@ def test_each_uri_has_one_path_in_order_and_what_is_written_is_said_to_be():
     assert "writes" in found[0].detail
 
 
-def test_a_caveat_names_the_store_and_what_would_help():
-    (only,) = caveats((path(Cloud.GCP, at(), Project()),))
-    assert only.code == "SKY-RUN-502"
-    assert "s3://acme-corpus/llama/" in only.text
-    assert "aws_role_arn" in only.text
+def test_a_caveat_names_the_store_and_the_path_what_would_help():
+    found = path(Cloud.GCP, at(), Project())
+    (only,) = caveats((found,))
+    assert (only.code, "s3://acme-corpus/llama/" in only.text) == ("SKY-RUN-502", True)
+    assert "aws_role_arn" in found.detail
 
 
 @pytest.mark.parametrize(("cloud", "store", "way"), CELLS)
@@ -131,3 +131,23 @@ def test_grants_agree_with_the_path(cloud: Cloud, store: Store, way: Reach):
     )
     assert ("by federation" in grant.reason) is (way is F)
     assert ("broker" in grant.reason) is (way is B)
+
+
+def test_a_second_federated_identity_in_one_cloud_waits_for_the_broker_and_grants_say_so():
+    entries = tuple(
+        Federation(stores=(f"s3://acme-{name}",), from_clouds=(Cloud.GCP,), settings=(("aws_role_arn", name),))
+        for name in ("a", "b")
+    )
+    project, target = Project(federation=entries), Target(name="prod", cloud=Cloud.GCP)
+    job = replace(reading(at(bucket="acme-b"), at(bucket="acme-a", prefix="y/"), at(bucket="acme-a")), secrets=())
+    found = data_paths(job, project, target, Cloud.GCP)
+    assert [(p.uri, p.reach) for p in found] == [
+        ("s3://acme-a/llama/", F),
+        ("s3://acme-a/y/", F),
+        ("s3://acme-b/llama/", B),
+    ]
+    assert found[2].settings == ()
+    assert "s3://acme-a/llama/" in found[2].detail
+    reasons = {g.resource: g.reason for g in grants_for(job, target, Cloud.GCP, project)}
+    assert "broker" in reasons["s3://acme-b/llama/"]
+    assert "by federation" in reasons["s3://acme-a/y/"]

@@ -19,7 +19,7 @@ def entry(text: str):
     return project.federation, [(d.code, d.location.line if d.location else 0) for d in diagnostics], diagnostics
 
 
-@pytest.mark.parametrize("text", [S3, GCS, BLOB])
+@pytest.mark.parametrize("text", [S3, S3 + ", aws_audience: api://skyplan", GCS, BLOB])
 def test_a_whole_entry_is_read_without_a_word(text):
     (found,), codes, _ = entry(text)
     assert codes == []
