@@ -17,7 +17,7 @@ from tests.emulators import terraform as machine
 from tests.emulators.stub_provider import alive
 from tests.stacks import nebius_inputs as inputs
 
-GOLDEN = Path(__file__).with_name("golden")
+GOLDEN = Path(__file__).with_name("golden") / "nebius"
 CASES = {
     "net": inputs.network(),
     "acc": inputs.access(),
@@ -52,7 +52,7 @@ def test_golden(documents, name, request):
     if name.startswith("cmp"):
         node(document)["cloud_init_user_data"] = "(pinned in tests/unit/modules)"
     made = json.dumps(document, indent=2, sort_keys=True) + "\n"
-    golden = GOLDEN / f"nebius-{name}.tf.json"
+    golden = GOLDEN / f"{name}.tf.json"
     if request.config.getoption("--update-golden", default=False):
         golden.write_text(made, encoding="utf-8")
     assert made == golden.read_text(encoding="utf-8")
