@@ -147,6 +147,12 @@ SENTENCES = (
         CAPACITY,
         "MachineTypeNotFound",
     ),
+    # Azure's code for it is InvalidParameter
+    Sentence(
+        re.compile(r"requested VM size '?[\w-]+'? is not available in the current region"),
+        CAPACITY,
+        "MachineTypeNotFound",
+    ),
     Sentence(re.compile(r"Quota '[\w.-]+' exceeded"), QUOTA, "QUOTA_EXCEEDED"),
     Sentence(re.compile(r"(?i)insufficient (?:regional|project) quota to satisfy"), QUOTA, "QUOTA_EXCEEDED"),
     Sentence(re.compile(r"Quota failure [\w.]+: service"), QUOTA, "QuotaFailure"),

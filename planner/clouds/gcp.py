@@ -43,6 +43,8 @@ STATES = {
 BUSY = frozenset({"resourceNotReady", "resourceInUseByAnotherResource"})
 """Another operation, such as an ending that began elsewhere, holds the machine."""
 BUSY_SECONDS = 5.0
+EMPTY = "NO_RESULTS_ON_PAGE"
+"""The one warning that is none."""
 _ID = re.compile(r"projects/([^/]+)/zones/([^/]+)/instances/([^/]+)")
 
 
@@ -95,7 +97,8 @@ class GcpLister:
             raise problems[0]
 
     def _listed(self, wanted: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        params = {"filter": wanted, "maxResults": "500"}
+        # one zone's outage anywhere must not hide all the others; whether it is one of ours is looked at below
+        params = {"filter": wanted, "maxResults": "500", "returnPartialSuccess": "true"}
         while True:
             body = self._ask(
                 "instances.aggregatedList", "GET", f"projects/{self._project}/aggregated/instances", params
@@ -113,7 +116,7 @@ class GcpLister:
         lost = [
             scope
             for scope, held in body.get("items", {}).items()
-            if held.get("warning", {}).get("code") == "UNREACHABLE"
+            if held.get("warning", {}).get("code", EMPTY) != EMPTY
         ]
         lost += body.get("unreachables", [])
         if here := sorted({zone for scope in lost if self._here(zone := scope.rpartition("/")[2])}):

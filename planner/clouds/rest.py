@@ -19,7 +19,9 @@ from planner.model.errors import CloudError
 TIMEOUT_SECONDS = (10, 180)
 """To connect, to be answered: Google holds a `wait` for two minutes."""
 RETRIED = (429, 500, 502, 503, 504)
-BAD = 400
+OK = 200
+NOT_AN_ANSWER = 300
+"""Redirects and up."""
 NOT_FOUND = 404
 
 
@@ -79,9 +81,12 @@ class Rest:
         except requests.RequestException as error:
             raise errors_map.unreachable(operation, str(error), self._cloud) from error
         body = _json(got)
-        if got.status_code >= BAD:
-            raise _refusal(got.status_code, body, got.reason or "")
-        return Answer(status=got.status_code, body=body, headers=got.headers)
+        if got.status_code >= NOT_AN_ANSWER:
+            raise _refusal(got.status_code, body or {}, got.reason or "")
+        if body is None and got.status_code == OK and method != "DELETE":
+            # a proxy's page must not pass for an empty list: a machine not seen is a machine that runs on
+            raise errors_map.unexpected(self._cloud, operation, "an answer that is no JSON object")
+        return Answer(status=got.status_code, body=body or {}, headers=got.headers)
 
     def told(self, operation: str, refusal: Refusal) -> CloudError:
         """The refusal as one of our errors."""
@@ -106,12 +111,12 @@ def retrying(session: Any, retries: int) -> Any:
     return session
 
 
-def _json(got: Any) -> dict[str, Any]:
+def _json(got: Any) -> dict[str, Any] | None:
     try:
         found = got.json()
     except ValueError:  # an empty body, or a proxy's page
-        return {}
-    return found if isinstance(found, dict) else {}
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _refusal(status: int, body: dict[str, Any], reason: str) -> Refusal:

@@ -83,6 +83,7 @@ class ComputeApi(Api):
     def listed(self, query):
         wanted = dict(re.findall(r'\(labels\.([\w-]+) = "([^"]*)"\)', query["filter"]))
         assert wanted, query
+        assert query["returnPartialSuccess"] == "true" or not self.unreachable
         held = [m for m in self.machines.values() if wanted.items() <= m["labels"].items()]
         now, token = self.page(held, query.get("pageToken"))
         items = {"zones/europe-west4-a": {"warning": {"code": "NO_RESULTS_ON_PAGE"}}}

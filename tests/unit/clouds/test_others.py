@@ -217,6 +217,14 @@ class TestAzure:
         with pytest.raises(Unavailable, match="HTTP 502"):
             azure.lister().instances(**JOB)
 
+    @pytest.mark.parametrize(("status", "body"), [(200, ["a page"]), (302, {}), (200, "")])
+    def test_nor_does_it_pass_for_an_empty_list(self, azure, monkeypatch, status, body):
+        azure.launch(rank="r00")
+        monkeypatch.setattr(azure.api, "answer", lambda *_: (status, body, {"Location": f"{azure.api.base}/login"}))
+        with pytest.raises(CloudError):
+            azure.lister().instances(**JOB)
+        assert len(azure.api.asked) == 1
+
     def test_as_itself_or_as_a_managed_identity(self, monkeypatch):
         import azure.identity
 

@@ -137,6 +137,10 @@ SAID = {
         "unknown",
         "InvalidParameter",
     ),
+    (
+        "unexpected status 400 (400 Bad Request) with error: InvalidParameter: The requested VM size "
+        "Standard_ND96isr_H100_v5 is not available in the current region. The sizes available are: Standard_D2s_v5."
+    ): ("capacity", "MachineTypeNotFound"),
     # Nebius
     (
         "rpc error: code = ResourceExhausted desc = cannot create request = 1\ncaused by service error:\n"
