@@ -27,6 +27,7 @@ COLUMNS = {
     "tariffs.csv": "tariff from_gb usd_per_gb as_of source trust",
     "tariff_rules.csv": "from_cloud from_region to_cloud to_region tariff",
     "throughput.csv": "from_cloud from_region to_cloud to_region gbps as_of source",
+    "latency.csv": "from_cloud from_region to_cloud to_region rtt_ms as_of source",
     "interruptions.csv": "cloud region instance_type band per_hour as_of source",
     "figures.csv": "figure value unit as_of source",
     "aliases.csv": "spelling gpus",
@@ -37,6 +38,7 @@ _GENERAL = (
     *("price_ttl_hours.on_demand", "price_ttl_hours.spot", "disagreement", "below_trusted", "gbps.same_region"),
     *("gbps.same_cloud.same_area", "gbps.same_cloud.other_area"),
     *("gbps.other_cloud.same_area", "gbps.other_cloud.other_area"),
+    *("rtt_ms.unmeasured", "tunnel_payload_share"),
 )
 _BY_CLOUD = ("acquire_minutes", "nat_usd_per_hour", "nat_usd_per_gb", "disk_usd_per_gb_month")
 REQUIRED_FIGURES = (*_GENERAL, *(f"{name}.{cloud}" for name in _BY_CLOUD for cloud in CLOUDS))

@@ -1,4 +1,4 @@
-"""Traffic between regions as matrices: which tariff, how many Gbit/s.
+"""Traffic between regions as matrices: which tariff, how many Gbit/s, how many milliseconds.
 
 Decides which rule wins: the one that names the destination more precisely, then the origin.  A place is `*` (any), `@area` or a region's name.  Traffic inside a
 region (storage to compute) is the tariff `free`.
@@ -106,14 +106,53 @@ def throughput(
     return gbps, estimated
 
 
+def latency(
+    table: Table, regions: Sequence[Region], figures: dict[str, Figure]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """rtt_ms[a, b] and where it is an estimate: measured pairs, else the median of the pairs measured between the same two areas."""
+    position = {(r.cloud.value, r.name): i for i, r in enumerate(regions)}
+    pairs: list[tuple[int, int]] = []
+    values: list[float] = []
+    for k, row in enumerate(table.rows):
+        i, j = position.get((row[0], row[1])), position.get((row[2], row[3]))
+        value = table.number(k, "rtt_ms")
+        if i is None or j is None or row[0] == row[2] or not 0 < value < 1000:  # noqa: PLR2004 - a second: a typo
+            table.wrong(k + 2, "a region is not known, both are of one cloud, or `rtt_ms` is no time", "SKY-CAT-110")
+            continue
+        pairs.append((i, j))
+        values.append(value)
+    areas = sorted({r.area for r in regions})
+    area = np.array([areas.index(r.area) for r in regions], dtype=np.int64)
+    by_area = np.full((len(areas), len(areas)), figures["rtt_ms.unmeasured"].value)
+    ends, measured = np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(values)
+    low, high = np.sort(area[ends], axis=1).T
+    for a, b in set(zip(low.tolist(), high.tolist(), strict=True)):
+        by_area[a, b] = by_area[b, a] = np.median(measured[(low == a) & (high == b)])
+    rtt = by_area[area[:, None], area[None, :]]
+    estimated = np.ones(rtt.shape, dtype=bool)
+    for i, j in (ends.T, ends.T[::-1]):
+        rtt[i, j] = measured
+        estimated[i, j] = False
+    return rtt, estimated
+
+
 def links(
-    tariffs: dict[str, Tariff], rules: Table, rates: Table, regions: Sequence[Region], figures: dict[str, Figure]
+    tariffs: dict[str, Tariff],
+    regions: Sequence[Region],
+    figures: dict[str, Figure],
+    *,
+    rules: Table,
+    rates: Table,
+    times: Table,
 ) -> Links:
-    """Both matrices."""
+    """All matrices."""
     gbps, estimated = throughput(rates, regions, figures)
+    rtt, rtt_estimated = latency(times, regions, figures)
     return Links(
         tariffs=tuple(tariffs.values()),
         tariff_ix=tariff_matrix(rules, tariffs, regions),
         gbps=gbps,
         gbps_estimated=estimated,
+        rtt_ms=rtt,
+        rtt_estimated=rtt_estimated,
     )

@@ -110,7 +110,14 @@ def load_market(folder: Path | None = None, *, as_of: str | None = None) -> Mark
     facts, tables, aliases = load_facts(folder, as_of=as_of)
     problems: list[Diagnostic] = tables["tariffs.csv"].problems
     tariffs = files.read_tariffs(tables["tariffs.csv"])
-    traffic = links(tariffs, tables["tariff_rules.csv"], tables["throughput.csv"], facts.regions, facts.figures)
+    traffic = links(
+        tariffs,
+        facts.regions,
+        facts.figures,
+        rules=tables["tariff_rules.csv"],
+        rates=tables["throughput.csv"],
+        times=tables["latency.csv"],
+    )
     rates = _interruptions(tables["interruptions.csv"], facts)
     if problems:
         raise InputError(ordered(problems))

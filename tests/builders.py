@@ -36,6 +36,8 @@ FIGURES = {
     "setup_minutes": 5.0,
     "default_disk_gb": 200.0,
     "default_pool_cap_nodes": 4.0,
+    "tunnel_payload_share": 0.9,
+    "public_ipv4_usd_per_hour.aws": 0.005,
 }
 SPEEDS = {"A100": 0.9, "A100-80GB": 1.0, "H100": 2.5, "L4": 0.3, "V100": 0.4, "MI300X": 2.0, "A100-80GB-PCIe": 0.85}
 CLASSES = {"A100-80GB": "A100", "A100-80GB-PCIe": "A100"}
@@ -123,6 +125,8 @@ def market(
         tariff_ix=tariff.reshape(n, n),
         gbps=np.where(np.eye(n, dtype=bool), 100.0, gbps),
         gbps_estimated=np.zeros((n, n), dtype=bool),
+        rtt_ms=np.full((n, n), 50.0),
+        rtt_estimated=np.zeros((n, n), dtype=bool),
     )
     values: dict[str, Any] = {
         "types": types,

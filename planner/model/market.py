@@ -89,12 +89,16 @@ class Links:
     tariff_ix[from, to]   position in `tariffs`
     gbps[from, to]        Gbit/s that one node can be fed over that path; the diagonal is bucket and node in one region
     gbps_estimated        True where no measurement exists and a documented default stands
+    rtt_ms[a, b]          milliseconds there and back, symmetric; worked out for pairs of two clouds, the only ones that a tunnel joins
+    rtt_estimated         True where no measurement exists and the median of the same two areas stands
     """
 
     tariffs: tuple[Tariff, ...]
     tariff_ix: NDArray[np.int16]
     gbps: NDArray[np.float64]
     gbps_estimated: NDArray[np.bool_]
+    rtt_ms: NDArray[np.float64]
+    rtt_estimated: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

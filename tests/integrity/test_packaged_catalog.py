@@ -151,6 +151,31 @@ def test_measured_links_stand_and_the_rest_are_estimates() -> None:
     assert (links.gbps > 0).all()
 
 
+def test_measured_round_trips_stand_and_the_rest_are_medians_of_their_areas() -> None:
+    ix, links = MARKET.region_index, MARKET.links
+    a, b, far = ix[("aws", "us-east-1")], ix[("gcp", "us-east4")], ix[("azure", "japaneast")]
+    assert links.rtt_ms[a, b] < 10  # Virginia to Virginia
+    assert links.rtt_ms[a, far] > 100  # Virginia to Tokyo
+    assert not links.rtt_estimated[a, b]
+    assert (links.rtt_ms == links.rtt_ms.T).all()
+    assert (links.rtt_ms > 0).all()
+    eu, na = ix[("nebius", "eu-north1")], ix[("aws", "us-east-2")]
+    assert links.rtt_estimated[eu, na]
+    assert links.rtt_ms[eu, na] == pytest.approx(110.4, abs=0.1)
+    assert (~links.rtt_estimated).sum() == 2 * 1575
+
+
+def test_light_in_fibre_is_not_outrun() -> None:
+    """A round trip between areas that an ocean parts takes longer than 20 ms, whoever measured it."""
+    links, area = MARKET.links, [r.area for r in MARKET.regions]
+    apart = {
+        frozenset(pair) for pair in (("na", "eu"), ("na", "asia"), ("na", "oceania"), ("sa", "eu"), ("na", "africa"))
+    }
+    times = [links.rtt_ms[i, j] for i in range(len(area)) for j in range(i) if frozenset((area[i], area[j])) in apart]
+    assert times
+    assert min(times) > 50
+
+
 def test_networks_of_all_regions_are_disjoint() -> None:
     indices = [r.net_index for r in MARKET.regions]
     assert len(set(indices)) == len(indices)

@@ -197,3 +197,36 @@ def test_blocking_marks_are_those_that_make_a_price_or_place_wrong() -> None:
     assert Mark.STALE not in BLOCKING
     assert Mark.FLAT in BLOCKING
     assert np.int32(int(BLOCKING)) > 0
+
+
+def times(folder: Path, *rows: str) -> None:
+    (folder / "latency.csv").write_text("\n".join([",".join(files.COLUMNS["latency.csv"].split()), *rows]) + "\n")
+
+
+def test_a_pair_of_areas_without_a_measurement_is_taken_for_slow(folder: Path) -> None:
+    times(folder, "aws,us-east-1,gcp,us-east4,2.0,2026-01-01,test", "aws,us-east-1,gcp,europe-west4,90,2026-01-01,test")
+    m = load_market(folder)
+    ix, links = m.region_index, m.links
+    a, eu = ix[("aws", "us-east-1")], ix[("gcp", "europe-west1")]
+    assert (links.rtt_ms[a, ix[("gcp", "us-east4")]], links.rtt_estimated[a, ix[("gcp", "us-east4")]]) == (2.0, False)
+    assert (links.rtt_ms[a, eu], links.rtt_estimated[a, eu]) == (90.0, True)
+    assert links.rtt_ms[a, ix[("gcp", "asia-east1")]] == m.figures["rtt_ms.unmeasured"].value
+    times(folder)
+    assert (load_market(folder).links.rtt_ms == m.figures["rtt_ms.unmeasured"].value).all()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "aws,us-east-1,gcp,nowhere,2.0,2026-01-01,test",
+        "aws,us-east-1,aws,us-east-2,2.0,2026-01-01,test",
+        "aws,us-east-1,gcp,us-east4,0,2026-01-01,test",
+        "aws,us-east-1,gcp,us-east4,9999,2026-01-01,test",
+        "aws,us-east-1,gcp,us-east4,,2026-01-01,test",
+    ],
+)
+def test_a_round_trip_that_is_none_is_a_problem_of_its_line(folder: Path, row: str) -> None:
+    times(folder, row)
+    with pytest.raises(InputError) as caught:
+        load_market(folder)
+    assert {(d.location.file, d.location.line) for d in caught.value.diagnostics if d.location} == {("latency.csv", 2)}
