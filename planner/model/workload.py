@@ -143,6 +143,8 @@ class Workload:
     """One job.
 
     tunnel   its nodes may lie in several clouds, joined by a tunnel; never so unless the job asks
+    sync_bytes, sync_seconds   of a job with a tunnel: bytes that all nodes reduce at each synchronisation (gradients, or weights of local SGD), and
+                               seconds of computing between two on the job's reference hardware
     session  people may open a shell on its nodes by the cloud's session channel, without an open port
     """
 
@@ -163,4 +165,6 @@ class Workload:
     tags: tuple[tuple[str, str], ...] = ()
     priority: int = 0
     tunnel: bool = False
+    sync_bytes: int | None = None
+    sync_seconds: float | None = None
     session: bool = False

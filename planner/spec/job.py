@@ -88,7 +88,7 @@ def _workload(f: Fields, words: Words) -> Workload | None:
     limits = parts.limits(f, words)
     tags = parts.tags(f)
     priority = f.read("priority", lambda text: integer(text, -1_000_000, 1_000_000))
-    tunnel, session = parts.tunnel(f), parts.session(f)
+    (tunnel, sync), session = parts.tunnel(f), parts.session(f)
     if name is None or resources is None or work is None or run is None:
         return None
     return Workload(
@@ -109,5 +109,7 @@ def _workload(f: Fields, words: Words) -> Workload | None:
         tags=tags,
         priority=priority or 0,
         tunnel=tunnel,
+        sync_bytes=sync.size_bytes,
+        sync_seconds=sync.every_seconds,
         session=session,
     )

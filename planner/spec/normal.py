@@ -102,6 +102,8 @@ def workload_from_document(document: dict[str, Any]) -> Workload:
         tags=_pairs(d.get("tags", {})),
         priority=d.get("priority", 0),
         tunnel=d.get("tunnel", False),
+        sync_bytes=d.get("sync_bytes"),
+        sync_seconds=_number(d.get("sync_seconds")),
         session=d.get("session", False),
     )
 

@@ -7,6 +7,7 @@ Decides the fields of each part.  Each function takes its own field of the job, 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from planner.model.offer import CAPACITY_ORDER, CapacityType
@@ -36,6 +37,7 @@ MAX_NODES: Final = 4096
 CAPACITIES: Final = (CapacityType.ON_DEMAND.value, CapacityType.SPOT.value)
 ACROSS: Final = ("tunnel",)
 ACCESS: Final = ("session",)
+SYNC_HINT: Final = "without it the cost of a tunnel cannot be told: `sync: {size: 2GB, every: 30s}`, the bytes reduced each time and the computing between two"
 WORK_HINT: Final = "say how long the job takes on hardware you know, such as `work: {hours: 24, on: A100-80GB:8}`"
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]*(?:@(sha256:[0-9a-f]{64}))?", re.ASCII)
 _ENV: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -204,14 +206,34 @@ def output(job: Fields, words: Words) -> Output | None:
     return Output(at=at, size_bytes=size) if at and size else None
 
 
-def tunnel(job: Fields) -> bool:
-    """`network: {across: tunnel}`: nodes may lie in several clouds."""
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """What nodes exchange: bytes reduced per synchronisation, seconds of computing between two on the reference hardware."""
+
+    size_bytes: int | None = None
+    every_seconds: float | None = None
+
+
+def tunnel(job: Fields) -> tuple[bool, Sync]:
+    """`network: {across: tunnel, sync: {size, every}}`: nodes may lie in several clouds; what they exchange then sets what that costs."""
     f = job.fields("network")
     if f is None:
-        return False
+        return False, Sync()
     across = f.choice("across", ACROSS, required="say how nodes may be joined across clouds: `across: tunnel`")
+    # a wrong word is one mistake, not two
+    found = _sync(f, required=SYNC_HINT if across is not None else "")
     f.finish()
-    return across is not None
+    return across is not None, found
+
+
+def _sync(network: Fields, *, required: str) -> Sync:
+    f = network.fields("sync", required=required)
+    if f is None:
+        return Sync()
+    size = f.read("size", units.size_bytes, required="say how much is reduced each time, such as 2GB")
+    every = f.read("every", units.hours, required="say how long the nodes compute between two, such as 30s")
+    f.finish()
+    return Sync(size, None if every is None else round(every * 3600, 6))
 
 
 def session(job: Fields) -> bool:

@@ -69,11 +69,18 @@ def job_schema() -> Schema:
         tags=STRINGS | {"description": "Tags on every resource of the job.", "examples": [{"team": "llm"}]},
         network=record(
             "How nodes may be joined.",
-            ("across",),
+            ("across", "sync"),
             across={
                 "enum": list(ACROSS),
                 "description": "Nodes may lie in several clouds, joined by a tunnel; without it they are all in one zone.",
             },
+            sync=record(
+                "What the nodes exchange, which sets what a tunnel costs.",
+                ("size", "every"),
+                size=SIZE | {"description": "Bytes reduced at each synchronisation.", "examples": ["2GB"]},
+                every=DURATION
+                | {"description": "Computing between two, on the hardware that `work` names.", "examples": ["30s"]},
+            ),
         ),
         access={
             "enum": list(ACCESS),

@@ -353,14 +353,27 @@ MANY = JOB.replace("memory: 500GiB+", "nodes: 2")
 def test_a_tunnel_and_a_session_are_asked_for_never_given() -> None:
     job = job_of(MANY)
     assert (job.tunnel, job.session) == (False, False)
-    job = job_of(with_(MANY, "network: {across: tunnel}", "access: session"))
+    job = job_of(with_(MANY, "network: {across: tunnel, sync: {size: 2GB, every: 30s}}", "access: session"))
     assert (job.tunnel, job.session) == (True, True)
+    assert (job.sync_bytes, job.sync_seconds) == (2_000_000_000, 30.0)
+
+
+def test_a_tunnel_without_what_goes_through_it_is_one_mistake_and_so_is_a_wrong_word() -> None:
+    assert found(with_(MANY, "network: {across: tunnel}")) == [("SKY-SPEC-103", 8)]
+    assert found(with_(MANY, "network: {across: vpn}")) == [("SKY-SPEC-105", 8)]
 
 
 @pytest.mark.parametrize(
     ("written", "code"),
     [
         ("network: {across: vpn}", "SKY-SPEC-105"),
+        ("network: {across: tunnel}", "SKY-SPEC-103"),
+        ("network: {across: tunnel, sync: {every: 30s}}", "SKY-SPEC-103"),
+        ("network: {across: tunnel, sync: {size: 2GB}}", "SKY-SPEC-103"),
+        ("network: {across: tunnel, sync: {size: 2GB, every: 30}}", "SKY-SPEC-105"),
+        ("network: {across: tunnel, sync: {size: 2, every: 30s}}", "SKY-SPEC-105"),
+        ("network: {across: tunnel, sync: 2GB}", "SKY-SPEC-104"),
+        ("network: {across: tunnel, sync: {size: 2GB, every: 30s, how: ring}}", "SKY-SPEC-102"),
         ("network: {}", "SKY-SPEC-103"),
         ("network: {via: tunnel}", "SKY-SPEC-102"),
         ("network: tunnel", "SKY-SPEC-104"),
@@ -374,9 +387,9 @@ def test_other_words_for_network_access_and_hard_end_are_refused(written: str, c
 
 
 def test_a_tunnel_contradicts_a_single_node_and_a_fast_fabric() -> None:
-    assert found(with_(JOB, "network: {across: tunnel}")) == [("SKY-SPEC-113", 8)]
+    assert found(with_(JOB, "network: {across: tunnel, sync: {size: 2GB, every: 30s}}")) == [("SKY-SPEC-113", 8)]
     sensitive = MANY.replace("nodes: 2", "nodes: 2\n  interconnect_sensitive: true")
-    assert found(with_(sensitive, "network: {across: tunnel}")) == [("SKY-SPEC-113", 9)]
+    assert found(with_(sensitive, "network: {across: tunnel, sync: {size: 2GB, every: 30s}}")) == [("SKY-SPEC-113", 9)]
 
 
 def data(*entries: str) -> str:

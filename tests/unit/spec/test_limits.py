@@ -123,7 +123,7 @@ def test_of_two_hard_ends_the_earlier_one_holds_and_a_later_one_is_warned_of(
 
 
 def test_a_project_may_forbid_tunnels() -> None:
-    text = with_(JOB.replace("memory: 500GiB+", "nodes: 2"), "network: {across: tunnel}")
+    text = with_(JOB.replace("memory: 500GiB+", "nodes: 2"), "network: {across: tunnel, sync: {size: 2GB, every: 30s}}")
     assert job_of(text, Project()).tunnel
     (job,), (only,) = jobs_of(text, Project(tunnels=False))
     assert (only.code, only.severity, only.location and only.location.line) == ("SKY-SPEC-109", Severity.ERROR, 8)

@@ -30,7 +30,9 @@ FULL_JOB = with_(
 )
 
 
-TUNNEL_JOB = with_(JOB.replace("  memory: 500GiB+", "  nodes: 2"), "network: {across: tunnel}")
+TUNNEL_JOB = with_(
+    JOB.replace("  memory: 500GiB+", "  nodes: 2"), "network: {across: tunnel, sync: {size: 2GB, every: 30s}}"
+)
 
 
 def test_a_workload_comes_back_exactly() -> None:
