@@ -1,0 +1,26 @@
+"""How the agent fails: a sentence for people and an exit code for systemd.  One exception, no tree: nobody catches one kind and not another."""
+
+from __future__ import annotations
+
+USAGE = 64
+"""The command line is wrong."""
+UNAVAILABLE = 69
+"""The rendezvous service or a peer cannot be reached."""
+MISSING = 70
+"""Not all nodes came; the message names the missing."""
+SYSTEM = 71
+"""This machine lacks a program, a right or a kernel part."""
+TOO_LARGE = 76
+"""The tunnel's MTU is more than the path carries; the message names the peer, the MTU and what fits."""
+REFUSED = 77
+"""The service refused this node: wrong proof, replay, another key, a clock too far off."""
+CONFIG = 78
+"""The configuration is wrong."""
+
+
+class AgentError(Exception):
+    """Ends the program with `code`."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
