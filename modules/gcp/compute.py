@@ -23,7 +23,7 @@ from planner.model.stack import NodeTemplate
 #: a create that has not ended by then counts as failed; a refusal for want of capacity comes within a minute
 CREATE_LIMIT = "15m"
 DELETE_LIMIT = "15m"
-#: longest that Compute Engine takes for a run (120 days)
+#: longest that Compute Engine takes for a run: 120 days; it may come 30 s late (cloud.google.com/compute/docs/instances/limit-vm-runtime, 2026-11)
 LONGEST_RUN_SECONDS = 120 * 24 * 3600
 _SECONDS_PER_HOUR = 3600
 

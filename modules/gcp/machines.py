@@ -19,7 +19,8 @@ _ACCELERATORS = {
 }
 #: machine families that boot from Hyperdisk only
 _HYPERDISK_ONLY = ("a3-ultragpu-", "a4-", "g4-")
-#: machine families whose local SSDs must be asked for; on these types there is one for each GPU
+#: machine families whose local SSDs must be asked for; on these types there is one for each GPU.  They cost extra: a G2 type's list price is its
+#: processors, memory and GPUs (g2-standard-4 in us-central1: USD 0.7068/h is these three, 2026-07)
 _SSD_PER_GPU = ("g2-",)
 
 
