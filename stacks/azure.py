@@ -1,0 +1,201 @@
+"""The three stacks of a placement on Azure.  Decides what goes into which stack; the resources are `modules.azure`'s.
+
+`net`  one network per target and region, shared by jobs, and the resource group of all of them; or the user's own network, then only its ids
+       are handed on (its owner's security groups are not touched: nodes carry the job's own).
+`acc`  what a job's nodes are and may do.  Everything here is reviewed; nothing here runs.
+`cmp`  the nodes of one launch attempt with their interfaces.  Its identity may launch, delete and describe; so nothing else is in it.
+Checked against the provider's schema and run with a stub of it, never against a live subscription.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from typing import Any
+
+from modules import cdk
+from modules.azure import access as azure
+from modules.azure.compute import Nodes, NodesProps
+from modules.azure.names import resource_name
+from modules.azure.network import Network, NetworkProps, resource_group
+from modules.user_data import node_of, packed, user_data
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import InputError
+from planner.model.offer import CapacityType, Cloud, Fabric
+from planner.model.stack import AccessInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
+from stacks.base import CloudStack
+from stacks.naming import label
+from stacks.wiring import ACCESS_VARIABLES
+
+#: variable of the compute stack -> (type, description)
+VARIABLES = {
+    "resource_group": ("string", "Name of the resource group"),
+    "subnet_id": ("string", "Subnet of the nodes"),
+    "security_group_id": ("string", "Network security group of the nodes' interfaces"),
+    "peers_id": ("string", "Application security group of the job"),
+    "identity_id": ("string", "The nodes' user-assigned identity"),
+    "scale_set_id": ("string", "Scale set whose machines share an InfiniBand partition; empty for none"),
+    "proximity_group_id": ("string", "Proximity placement group; empty for none"),
+}
+BILLING_END = (
+    "a node powers itself off at the job's end or at the hard end, but Azure bills a machine that is off until it is deallocated or deleted: the control "
+    "plane's reaper deletes it, and without a control plane `skyplan destroy` does; a spot node that Azure evicts is deleted, with its disk"
+)
+#: machines in one placement group (Microsoft Learn, placement groups, 2024)
+MOST_IN_A_SCALE_SET = 100
+#: a node name is this, a dash and the rank; Linux takes 64
+_ROOM_FOR_NODE_NAME = 59
+
+
+class _AzureStack(CloudStack):
+    """A stack with the azurerm provider.  It registers nothing in the subscription and asks for no storage key."""
+
+    def __init__(self, app: cdk.App, given: StackBase) -> None:
+        super().__init__(
+            app,
+            given,
+            provider="azurerm",
+            source="hashicorp/azurerm",
+            settings={
+                "features": {},
+                "subscription_id": given.account,
+                "tenant_id": given.tenant,
+                "storage_use_azuread": True,
+                "resource_provider_registrations": "none",
+            },
+        )
+
+
+class NetworkStack(_AzureStack):
+    """Outputs: `resource_group`, `subnet_ids` {zone: id}."""
+
+    def __init__(self, app: cdk.App, given: NetworkInput) -> None:
+        super().__init__(app, given)
+        group = given.resource_group or resource_group(
+            self, project=given.project, name=given.name, region=given.region, tags=given.tags
+        )
+        if given.own is not None:
+            subnet_ids = dict(given.own.subnets)
+        else:
+            made = Network(
+                self,
+                NetworkProps(
+                    project=given.project,
+                    name=given.name,
+                    region=given.region,
+                    group=group,
+                    cidr=given.cidr,
+                    zones=given.zones,
+                    tags=given.tags,
+                ),
+            )
+            subnet_ids = made.subnet_ids
+        cdk.output(self, "resource_group", group, "Group of everything that jobs here are made of")
+        cdk.output(self, "subnet_ids", subnet_ids, "Zone to subnet id; the empty key is the region's")
+
+
+class AccessStack(_AzureStack):
+    """Variables: `stacks.wiring.ACCESS_VARIABLES`.  Outputs: `launch`, `node_identity`, `node_principal_id`, `node_client_id`, `data_snippets`.
+
+    Raises InputError for `access: session`, and for more nodes on InfiniBand than one placement group holds.
+    """
+
+    def __init__(self, app: cdk.App, given: AccessInput) -> None:
+        super().__init__(app, given)
+        _check(given)
+        ref = {n: cdk.variable(self, n, kind, text) for n, (kind, text) in ACCESS_VARIABLES[Cloud.AZURE].items()}
+        self._subnets = ref["subnet_ids"].removeprefix("${").removesuffix("}")
+        self._place = azure.Place(
+            project=given.project,
+            name=given.name,
+            region=given.region,
+            group=ref["resource_group"],
+            tags=given.tags,
+        )
+        self._identity = azure.NodeIdentity(self, self._place, given.policies, given.account).identity
+        self._peers = azure.Peers(self, self._place)
+        launch = {template.key: self._launch(template) for template in given.templates}
+        cdk.output(self, "launch", launch, "What a launch needs, by template key")
+        cdk.output(self, "node_identity", self._identity.ref(), "The identity that the orchestrator gives to nodes")
+        cdk.output(self, "node_principal_id", self._identity.ref("principal_id"), "What owners of stores grant to")
+        cdk.output(self, "node_client_id", self._identity.ref("client_id"), "What other clouds know the nodes by")
+        cdk.output(self, "data_snippets", list(given.snippets), "What the owners of stores must allow themselves")
+
+    def _launch(self, template: NodeTemplate) -> dict[str, Any]:
+        name = label(template.key).strip("-")
+        scale_set = proximity_group = ""
+        if template.fabric is Fabric.INFINIBAND:
+            scale_set = azure.scale_set(self, name, self._place, template.zone).ref()
+        elif template.cluster:
+            proximity_group = azure.proximity_group(self, name, self._place).ref()
+        return {
+            "resource_group": self._place.group,
+            "subnet_id": self._subnet(template.zone),
+            "security_group_id": self._peers.rules.ref(),
+            "peers_id": self._peers.peers.ref(),
+            "identity_id": self._identity.ref(),
+            "scale_set_id": scale_set,
+            "proximity_group_id": proximity_group,
+        }
+
+    def _subnet(self, zone: str) -> str:
+        """The zone's subnet, or the region's."""
+        regional = f'{self._subnets}[""]'
+        return f'${{try({self._subnets}["{zone}"], {regional})}}' if zone else f"${{{regional}}}"
+
+
+class ComputeStack(_AzureStack):
+    """Variables: `VARIABLES`.  Outputs: `nodes`, `plan_id`, `billing_end`."""
+
+    def __init__(self, app: cdk.App, given: ComputeInput) -> None:
+        super().__init__(app, given)
+        node, workload = given.node, given.workload
+        if node is None or workload is None:
+            raise ValueError(f"{given.name}: on Azure a compute stack needs the node and the workload")
+        ref = {name: cdk.variable(self, name, kind, text) for name, (kind, text) in VARIABLES.items()}
+        addresses = given.addresses or ("",) * given.nodes
+        made = Nodes(
+            self,
+            NodesProps(
+                name=resource_name(given.project, given.job, f"g{given.generation}", limit=_ROOM_FOR_NODE_NAME),
+                region=given.region,
+                zone=given.zone,
+                instance_type=given.instance_type,
+                image=node.machine_image,
+                capacity=given.capacity,
+                reservation=given.reservation,
+                ranks=tuple((rank_key(rank), address) for rank, address in enumerate(addresses, given.first_rank)),
+                custom_data=packed(user_data(workload, node_of(node, given, given.data_paths)), given.cloud),
+                disk_gb=node.disk_gb,
+                disk_key=given.kms_key_arn,
+                group=ref["resource_group"],
+                subnet=ref["subnet_id"],
+                security_group=ref["security_group_id"],
+                peers=ref["peers_id"],
+                identity=ref["identity_id"],
+                scale_set=ref["scale_set_id"],
+                # Azure takes a capacity reservation or a proximity group, never both
+                proximity_group=None if given.capacity is CapacityType.RESERVED else ref["proximity_group_id"],
+                tags=given.tags,
+            ),
+        )
+        self.compute_outputs(given, made.described(), BILLING_END)
+
+
+def _check(given: AccessInput) -> None:
+    """Raises InputError for what Azure cannot give."""
+    found: list[Diagnostic] = []
+    if any(template.session for template in given.templates) and (why := azure.session_supported()):
+        found.append(
+            Diagnostic(
+                code="SKY-SPEC-113", summary=f"`access: session`: {why}", hint="leave it out, or leave out azure"
+            )
+        )
+    for template in given.templates:
+        if template.fabric is Fabric.INFINIBAND and template.nodes > MOST_IN_A_SCALE_SET:
+            summary = (
+                f"{template.key}: {template.nodes} nodes; one InfiniBand partition of Azure holds {MOST_IN_A_SCALE_SET}"
+            )
+            found.append(Diagnostic(code="SKY-SPEC-105", summary=summary, hint="ask for fewer nodes"))
+    if found:
+        raise InputError(found)
