@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class Cloud(StrEnum):
@@ -104,6 +107,25 @@ class Region:
 def offer_id(*, cloud: str, target: str, region: str, zone: str, instance_type: str, capacity: str) -> str:
     """`aws:TARGET/us-east-1/use1-az4/p5.48xlarge/spot`; `-` stands for a zone where prices and pools are regional."""
     return f"{cloud}:{target}/{region}/{zone or '-'}/{instance_type}/{capacity}"
+
+
+_TIMES: Final = re.compile(r"(.+) x([1-9][0-9]*)")
+
+
+def split_offer_id(parts: Iterable[tuple[str, int]]) -> str:
+    """`OFFER x2 + OFFER x1`: what a job whose nodes lie in several clouds is bound to, the head's part first."""
+    return " + ".join(f"{offer} x{nodes}" for offer, nodes in parts)
+
+
+def parts_of_offer_id(text: str) -> tuple[tuple[str, int], ...]:
+    """The parts of a split job's offer id; () for an id of one offer.  Raises ValueError for what is neither."""
+    parts = text.split(" + ")
+    if len(parts) == 1 and " " not in text:
+        return ()
+    found = [_TIMES.fullmatch(part) for part in parts]
+    if len(parts) == 1 or not all(found):
+        raise ValueError(f"`{text}` is no offer id")
+    return tuple((match[1], int(match[2])) for match in found if match)
 
 
 def pool_id(*, cloud: str, target: str, region: str, zone: str, hardware: str, capacity: str) -> str:

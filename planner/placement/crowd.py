@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.model.offer import CAPACITY_ORDER
 from planner.placement.feasible import Reject
-from planner.placement.networks import gpu_networks, nothing_held, over_quota
+from planner.placement.networks import UNLIMITED, gpu_networks, nothing_held, over_quota
 from planner.placement.offers import matching
 
 if TYPE_CHECKING:
@@ -109,12 +109,28 @@ def pool_bits(offers: Offers, held: NDArray[np.int64], caps: NDArray[np.int64], 
     return np.where(full, int(Reject.POOL), 0).astype(np.int32)[offers.pool]
 
 
+def pool_room(offers: Offers, held: NDArray[np.int64], configured: int | None, default: int) -> NDArray[np.int64]:
+    """The most nodes per offer that `pool_bits` lets pass: any number in an empty pool that only the default caps."""
+    caps = pool_caps(offers, configured, default, 0)
+    room = caps - held
+    if configured is None:
+        guessed = np.ones(len(caps), dtype=bool)
+        guessed[offers.pool[offers.reservation >= 0]] = False
+        room[guessed & (held == 0)] = UNLIMITED
+    return room[offers.pool]
+
+
 def quota_bits(offers: Offers, ledger: Ledger, nodes: int) -> NDArray[np.int32]:
     """QUOTA per offer, from the targets' declared quotas less what the ledger holds of them."""
-    bits = np.zeros(len(offers), dtype=np.int32)
+    return np.where(quota_room(offers, ledger) < nodes, int(Reject.QUOTA), 0).astype(np.int32)
+
+
+def quota_room(offers: Offers, ledger: Ledger) -> NDArray[np.int64]:
+    """The most nodes per offer for which the targets' declared quotas have room besides what the ledger holds of them."""
+    room = np.full(len(offers), UNLIMITED, dtype=np.int64)
     types = offers.market.types
-    gpus = np.array([t.gpu_count for t in types])
-    vcpus = np.array([t.vcpus for t in types])
+    gpus = np.array([t.gpu_count for t in types], dtype=np.int64)
+    vcpus = np.array([t.vcpus for t in types], dtype=np.int64)
     for k, target in enumerate(offers.targets):
         for quota in target.quotas:
             kinds = matching(quota.instance_types, (t.name for t in types))
@@ -126,12 +142,12 @@ def quota_bits(offers: Offers, ledger: Ledger, nodes: int) -> NDArray[np.int32]:
             for region in np.unique(offers.region_ix[hit]):
                 here = hit & (offers.region_ix == region)
                 free = free_quota(quota, ledger, target, offers.market.regions[int(region)].name)
-                over = np.zeros(len(types), dtype=bool)
-                for limit, each in ((free[0], np.ones(len(types))), (free[1], gpus), (free[2], vcpus)):
+                most = np.full(len(types), UNLIMITED, dtype=np.int64)
+                for limit, each in ((free[0], np.ones_like(gpus)), (free[1], gpus), (free[2], vcpus)):
                     if limit is not None:
-                        over |= each * nodes > limit
-                bits[here & over[offers.type_ix]] |= Reject.QUOTA
-    return bits
+                        most = np.minimum(most, limit // each)
+                room[here] = np.minimum(room[here], most[offers.type_ix[here]])
+    return room
 
 
 def held_networks(offers: Offers, ledger: Ledger) -> HeldNetworks:
