@@ -70,6 +70,13 @@ class TestGcp:
         with pytest.raises(Unavailable, match="us-central1-b"):
             gcp.lister().instances(**JOB)
 
+    def test_what_the_filter_let_through_is_looked_at_again(self, gcp, monkeypatch):
+        self.launch(gcp, "r00")
+        gcp.launch(rank="r01", job="other")
+        everything = {"zones/us-central1-a": {"instances": list(gcp.api.machines.values())}}
+        monkeypatch.setattr(gcp.api, "listed", lambda _: {"items": everything})
+        assert states(gcp.lister().instances(**JOB)) == {"r00": "running"}
+
     def test_the_id_is_what_terraform_imports(self, gcp):
         self.launch(gcp, "r00")
         (found,) = gcp.lister().instances(**JOB)
