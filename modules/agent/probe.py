@@ -1,7 +1,8 @@
 """Does the tunnel work, and at its full size?  Handshakes, then echoes with the don't-fragment bit through the tunnel to each peer's own kernel.
 
 A packet that arrives is not enough: WireGuard's own packets may be cut in pieces on the way (its sockets allow it), which costs half the throughput or is
-dropped by another path tomorrow.  So the path's MTU as the kernel knows it and the counts of fragments are looked at too.  Changes nothing.
+dropped by another path tomorrow.  So the path's MTU as the kernel knows it and the counts of fragments are looked at too.  Changes nothing
+but when handshakes begin.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import select
 import socket
 import struct
 import time
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +36,8 @@ OVERHEAD_BYTES = 60
 SMALL_BYTES = 84
 DISCARD_PORT = 9
 ECHO_SECONDS = 1.0
+PATIENCE_SECONDS = 5.0
+"""WireGuard's own pause between two attempts at a handshake."""
 ECHOES = 3
 
 
@@ -52,6 +56,7 @@ def verify(config: TunnelConfig, peers: tuple[Peer, ...]) -> None:
         names = ", ".join(f"{p.name} ({p.endpoint})" for p in silent)
         words = f"no handshake within {config.verify_seconds:g} s with {names}: is UDP {config.listen_port} open between the nodes?"
         raise AgentError(UNAVAILABLE, words)
+    wireguard.keep_alive(config, peers)
     for peer in peers:
         while not echo(config, peer, SMALL_BYTES, 1):
             if time.monotonic() > until:
@@ -61,8 +66,16 @@ def verify(config: TunnelConfig, peers: tuple[Peer, ...]) -> None:
 
 
 def _unheard(config: TunnelConfig, peers: tuple[Peer, ...], until: float) -> list[Peer]:
-    """Those that have not shaken hands when the time is over.  A packet to a peer makes WireGuard begin a handshake."""
-    silent, nudge = list(peers), 0.0
+    """Those that have not shaken hands when the time is over.
+
+    Two handshakes begun at once on a long way undo each other, and WireGuard tries again after 5 s only: so of two nodes the one with the lower address begins,
+    and begins anew after 1, 2, 4 s (the other may not have known it yet); the other begins only when nothing came for 5 s.
+    """
+    silent = list(peers)
+    began = time.monotonic()
+    first = {p.name: _begins(config, p) for p in peers}
+    due = {p.name: began + (0 if first[p.name] else PATIENCE_SECONDS) for p in peers}
+    tries = dict.fromkeys(due, 0)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
         link.bind((config.tunnel_address, 0))
         while True:
@@ -71,12 +84,21 @@ def _unheard(config: TunnelConfig, peers: tuple[Peer, ...], until: float) -> lis
             now = time.monotonic()
             if not silent or now > until:
                 return silent
-            if now >= nudge:
-                nudge = now + 1
-                for peer in silent:
-                    with contextlib.suppress(OSError):
-                        link.sendto(b"\0", (peer.tunnel_address, DISCARD_PORT))
+            for peer in silent:
+                if now < due[peer.name]:
+                    continue
+                if tries[peer.name] and first[peer.name]:
+                    wireguard.start_over(config, peer)
+                due[peer.name] = now + min(2.0 ** tries[peer.name], PATIENCE_SECONDS)
+                tries[peer.name] += 1
+                with contextlib.suppress(OSError):
+                    link.sendto(b"\0", (peer.tunnel_address, DISCARD_PORT))
             time.sleep(0.05)
+
+
+def _begins(config: TunnelConfig, peer: Peer) -> bool:
+    """It is for this node to begin with that peer; both sides come to the same answer."""
+    return IPv4Address(config.tunnel_address) < IPv4Address(peer.tunnel_address)
 
 
 def _full_size(config: TunnelConfig, peer: Peer) -> None:

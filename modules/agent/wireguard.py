@@ -101,16 +101,32 @@ def _add(name: str, run_folder: str) -> None:
 
 
 def set_peers(config: TunnelConfig, peers: tuple[Peer, ...]) -> None:
-    """Exactly these peers, each heard from and sent to at its own tunnel address only, and a route to each."""
+    """Exactly these peers, each heard from and sent to at its own tunnel address only, and a route to each.  Nobody is spoken to yet."""
     name = config.interface
     keys = {p.public_key for p in peers}
     for stale in set(run("wg", "show", name, "peers").split()) - keys:
         run("wg", "set", name, "peer", stale, "remove")
     for peer in peers:
-        allowed = f"{peer.tunnel_address}/32"
-        options = ("endpoint", peer.endpoint, "allowed-ips", allowed, "persistent-keepalive", str(KEEPALIVE_SECONDS))
-        run("wg", "set", name, "peer", peer.public_key, *options)
-        run("ip", "route", "replace", allowed, "dev", name, "src", config.tunnel_address)
+        add(config, peer)
+        run("ip", "route", "replace", f"{peer.tunnel_address}/32", "dev", name, "src", config.tunnel_address)
+
+
+def add(config: TunnelConfig, peer: Peer) -> None:
+    """A peer, or the same peer again."""
+    options = ("endpoint", peer.endpoint, "allowed-ips", f"{peer.tunnel_address}/32")
+    run("wg", "set", config.interface, "peer", peer.public_key, *options)
+
+
+def start_over(config: TunnelConfig, peer: Peer) -> None:
+    """Forget a handshake that was begun, so that the next packet begins another: WireGuard by itself waits 5 s."""
+    run("wg", "set", config.interface, "peer", peer.public_key, "remove")
+    add(config, peer)
+
+
+def keep_alive(config: TunnelConfig, peers: tuple[Peer, ...]) -> None:
+    """Hold the ways open from here on.  It begins a handshake where there was none."""
+    for peer in peers:
+        run("wg", "set", config.interface, "peer", peer.public_key, "persistent-keepalive", str(KEEPALIVE_SECONDS))
 
 
 def handshakes(interface: str) -> dict[str, int]:

@@ -69,15 +69,19 @@ class Clouds:
     def _make(self, delay_ms: float, mtu_into_last: int) -> None:
         for name in (self.internet, *self.names):
             ip("netns", "add", name)
+            # `ip netns exec` lays this over /etc: nobody asks this machine's name server for the names of test addresses
+            here = Path("/etc/netns") / name
+            here.mkdir(parents=True)
+            (here / "resolv.conf").write_text("nameserver 127.0.0.1\n")
             self.run(name, "ip", "link", "set", "lo", "up")
-            for setting in (
-                "net.ipv4.ip_forward=1",
-                "net.ipv4.conf.all.rp_filter=0",
-                "net.ipv4.conf.default.rp_filter=0",
-            ):
-                self.set(name, setting)
-            self.set(name, "net.ipv6.conf.all.disable_ipv6=1")
-            self.set(name, "net.ipv6.conf.default.disable_ipv6=1")
+            self.set(
+                name,
+                "ipv4/ip_forward=1",
+                "ipv4/conf/all/rp_filter=0",
+                "ipv4/conf/default/rp_filter=0",
+                "ipv6/conf/all/disable_ipv6=1",
+                "ipv6/conf/default/disable_ipv6=1",
+            )
         self.run(self.internet, "ip", "address", "add", f"{SERVICE}/32", "dev", "lo")
         for at, name in enumerate(self.names):
             outer, inner = f"{self.tag}o{at}", self.veth(at)
@@ -96,7 +100,7 @@ class Clouds:
         line = self.start(self.internet, sys.executable, __file__, "delay", tun, str(delay_ms), stdout=subprocess.PIPE)
         assert line.stdout
         assert line.stdout.readline()
-        self.set(self.internet, f"net.ipv4.conf.{tun}.rp_filter=0")
+        self.set(self.internet, f"ipv4/conf/{tun}/rp_filter=0")
         self.run(self.internet, "ip", "link", "set", tun, "up")
         self.run(self.internet, "ip", "route", "add", "default", "dev", tun, "table", "100")
         for at in range(len(self.names)):
@@ -110,10 +114,11 @@ class Clouds:
         """The cloud's public address."""
         return f"192.0.2.{4 * at + 2}"
 
-    def set(self, name: str, setting: str) -> None:
-        key, _, value = setting.partition("=")
-        path = "/proc/sys/" + "/".join(key.split("."))
-        self.run(name, sys.executable, "-c", f"open({path!r}, 'w').write({value!r})")
+    def set(self, name: str, *settings: str) -> None:
+        """Kernel settings, as paths below /proc/sys/net; one that this kernel lacks is left out."""
+        rows = [setting.split("=") for setting in settings]
+        script = "; ".join(f"[ ! -e /proc/sys/net/{key} ] || echo {value} > /proc/sys/net/{key}" for key, value in rows)
+        self.run(name, "sh", "-c", script)
 
     def run(self, name: str, *command: str, check: bool = True, **more: Any) -> subprocess.CompletedProcess[str]:
         """A command in a namespace."""
@@ -149,6 +154,7 @@ class Clouds:
                     stream.close()
         for name in (*self.names, self.internet):
             subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+            shutil.rmtree(Path("/etc/netns") / name, ignore_errors=True)
 
 
 class Listener:
