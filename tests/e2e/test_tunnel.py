@@ -429,20 +429,21 @@ def torchrun() -> list[str]:
 
 
 @pytest.mark.skipif(not torchrun(), reason="no torch here: set SKYPLAN_TEST_TORCHRUN to a torchrun")
-def test_torchrun_with_gloo_reduces_through_the_tunnel(jobs: Jobs, tmp_path: Path) -> None:
-    job = jobs(delay_ms=5)
+@pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.full)])
+def test_torchrun_with_gloo_reduces_through_the_tunnel(jobs: Jobs, tmp_path: Path, count: int) -> None:
+    job = jobs(count, delay_ms=5)
     job.serve()
     job.stand()
     listener = job.clouds.listen(1, tmp_path / "seen.json")
     script = tmp_path / "reduce.py"
     script.write_text(TORCH)
     ranks = []
-    for at in range(2):
+    for at in range(count):
         environment = {**os.environ, **job.environment(at), "OMP_NUM_THREADS": "1"}
         host = environment["MASTER_ADDR"] == environment["SKYPLAN_TUNNEL_ADDRESS"]
         ranks.append(
             job.clouds.start(
-                *(job.clouds.names[at], *torchrun(), "--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d"),
+                *(job.clouds.names[at], *torchrun(), f"--nnodes={count}", "--nproc-per-node=1", "--rdzv-backend=c10d"),
                 *(f"--rdzv-endpoint={environment['MASTER_ADDR']}:29400", "--rdzv-id=train-g1"),
                 f"--rdzv-conf=read_timeout=120,join_timeout=120,is_host={int(host)}",
                 *(f"--local-addr={environment['SKYPLAN_TUNNEL_ADDRESS']}", str(script)),
