@@ -229,6 +229,12 @@ def only_wireguard(seen: dict[str, Any], url: str) -> None:
     assert MARKER not in seen["wire"]
 
 
+def peers_of(job: Job, at: int) -> set[tuple[str, str]]:
+    """Allowed addresses and keepalive of each peer, as WireGuard has them."""
+    dump = job.clouds.run(job.clouds.names[at], "wg", "show", job.interface(at), "dump").stdout
+    return {(row[3], row[7]) for row in (line.split("\t") for line in dump.splitlines()[1:])}
+
+
 @pytest.mark.parametrize("count", [2, 3])
 def test_clouds_meet_and_reduce_through_the_tunnel(jobs: Jobs, tmp_path: Path, count: int) -> None:
     job = jobs(count, delay_ms=15)
@@ -242,6 +248,10 @@ def test_clouds_meet_and_reduce_through_the_tunnel(jobs: Jobs, tmp_path: Path, c
         assert stand["environment"]["MASTER_ADDR"] == job.tunnel_address(0)
         assert stand["environment"]["GLOO_SOCKET_IFNAME"] == job.interface(at)
         assert stand["environment"]["NCCL_SOCKET_IFNAME"] == "=" + job.interface(at)
+        assert peers_of(job, at) == {(f"{job.tunnel_address(o)}/32", "25") for o in range(count) if o != at}
+        assert " mtu 1420 " in job.clouds.run(job.clouds.names[at], "ip", "link", "show", job.interface(at)).stdout
+        if stand["mss_clamp"] == "nft":
+            assert "maxseg size set 1380" in job.clouds.run(job.clouds.names[at], "nft", "list", "ruleset").stdout
     job.ring()
     for listener in listeners:
         only_wireguard(listener.stop(), job.url)
@@ -274,6 +284,45 @@ def test_the_private_key_never_leaves_and_up_and_down_can_be_repeated(jobs: Jobs
     log = (tmp_path / "service.log").read_text() + json.dumps(first) + json.dumps(again)
     assert secret not in log
     assert not any(s in log for s in job.secrets)
+
+
+def test_a_killed_wireguard_is_brought_up_again(jobs: Jobs, tmp_path: Path) -> None:
+    job = jobs()
+    job.serve()
+    job.stand()
+    state = tmp_path / "node0" / "run" / f"{job.interface(0)}.state"
+    pid = json.loads(state.read_text()).get("pid")
+    if pid is None:
+        pytest.skip("the kernel's WireGuard is no process")
+    os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while job.interface(0) in job.clouds.run(job.clouds.names[0], "ip", "link").stdout:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    [(code, _, err)] = job.up([0])
+    assert code == 0, err
+    job.ring()
+
+
+def test_an_interface_of_somebody_elses_is_left_alone(jobs: Jobs) -> None:
+    job = jobs()
+    job.serve()
+    veth = job.clouds.veth(0)
+    [(code, _, err)] = job.up([0], interface=veth)
+    assert code == 71
+    assert f"{veth} exists and is not WireGuard's" in err
+    done = job.agent(0, "down", "--config", str(job.config(0, interface=veth)))
+    assert "left as it is" in done.communicate(timeout=60)[1]
+    assert veth in job.clouds.run(job.clouds.names[0], "ip", "link").stdout
+
+
+def test_without_a_program_to_make_the_interface_it_says_so(jobs: Jobs) -> None:
+    job = jobs()
+    job.serve()
+    command = ("env", "PATH=/nowhere", sys.executable, str(job.archive), "tunnel", "up", "--config", str(job.config(0)))
+    done = job.clouds.run(job.clouds.names[0], *command, check=False)
+    assert done.returncode == 71
+    assert "`wg` is not installed" in done.stderr
 
 
 def test_keys_exchanged_by_an_operator_need_no_service(jobs: Jobs, tmp_path: Path) -> None:

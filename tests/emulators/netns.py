@@ -155,6 +155,8 @@ class Clouds:
         for name in (*self.names, self.internet):
             subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
             shutil.rmtree(Path("/etc/netns") / name, ignore_errors=True)
+        for socket_of_killed in Path("/var/run/wireguard").glob(f"{self.tag}*.sock"):
+            socket_of_killed.unlink(missing_ok=True)
 
 
 class Listener:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +141,15 @@ def test_the_jobs_environment(tunnel_config: TunnelConfig) -> None:
         "NCCL_NSOCKS_PERTHREAD=4",
     ):
         assert line in text.splitlines()
+
+
+def test_a_shell_reads_the_environment_as_it_is(tmp_path: Path, tunnel_config: TunnelConfig) -> None:
+    values = environment.variables(tunnel_config, (Peer(**PEER),))
+    path = tmp_path / "wg0.env"
+    path.write_text(environment.text(values))
+    command = ["sh", "-c", f"set -a; . {path}; env"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]}).stdout
+    assert set(path.read_text().splitlines()) <= set(told.splitlines())
 
 
 def test_rank_0_must_be_among_the_nodes(tunnel_config: TunnelConfig) -> None:
