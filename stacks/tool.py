@@ -25,7 +25,13 @@ Tell = Callable[[str, str], None]
 PATIENCE = 900.0
 #: a lock from another machine is taken for dead after this: no command of ours takes as long
 LOCK_AGE = timedelta(minutes=30)
-NODES = ("aws_instance", "node")
+#: cloud -> type of the resource that is a node; its name is `node` everywhere
+NODE_TYPES = {
+    "aws": "aws_instance",
+    "gcp": "google_compute_instance",
+    "azure": "azurerm_linux_virtual_machine",
+    "nebius": "nebius_compute_v1_instance",
+}
 
 
 class TerraformStacks:
@@ -67,16 +73,16 @@ class TerraformStacks:
         return {
             found.key: str(found.attributes["id"])
             for found in self.terraform(stack.name).show()
-            if (found.type, found.name) == NODES and found.key is not None and found.attributes.get("id")
+            if (found.type, found.name) == (NODE_TYPES[stack.cloud], "node") and found.key is not None and found.attributes.get("id")
         }
 
     def adopt(self, stack: Stack, rank: str, machine: str) -> None:
         """Import a machine as a rank's node."""
-        self.terraform(stack.name).import_resource(f'{".".join(NODES)}["{rank}"]', machine)
+        self.terraform(stack.name).import_resource(_address(stack, rank), machine)
 
     def forget(self, stack: Stack, rank: str) -> None:
         """Drop a rank's node from the state; the machine itself is not touched."""
-        self.terraform(stack.name).state_rm(f'{".".join(NODES)}["{rank}"]')
+        self.terraform(stack.name).state_rm(_address(stack, rank))
 
     def settle(self, stack: Stack, tell: Tell) -> None:
         """Wait for a Terraform that outlived its parent, end it where it takes too long, and remove the lock of a dead one."""
@@ -99,6 +105,11 @@ class TerraformStacks:
     def classify(self, error: TerraformError) -> tuple[str, str]:
         """(kind, code): kind capacity, quota, permission or unknown; code the cloud's own word, "" where it gave none."""
         return classify(error.diagnostics)
+
+
+def _address(stack: Stack, rank: str) -> str:
+    """A rank's node in its stack."""
+    return f'{NODE_TYPES[stack.cloud]}.node["{rank}"]'
 
 
 def _dead(lock: Lock, *, unseen: bool) -> bool:

@@ -136,7 +136,7 @@ class _Candidates:
     def first_that_runs(self, refused: list[Refused]) -> Run:
         """Launch until one runs; what was refused is added to `refused`.  Raises TerraformError (311) when none is left."""
         for p in self._order.plan.ranked:
-            reason = self._order.barred.get(p.offer_id) or self._closed.get(_place(p)) or _no_stacks(p)
+            reason = self._order.barred.get(p.offer_id) or self._closed.get(_place(p))
             if reason:
                 self._ports.tell("", f"{p.offer_id}: passed over: {reason}")
                 continue
@@ -176,7 +176,7 @@ class _Candidates:
         """The next regions of the ranked set, so that a later unattended move finds them prepared.  A refusal only warns: the job runs."""
         places: dict[Place, Placement] = {}
         for p in self._order.plan.ranked:
-            if _place(p) != _place(chosen) and not _no_stacks(p) and p.offer_id not in self._order.barred:
+            if _place(p) != _place(chosen) and p.offer_id not in self._order.barred:
                 places.setdefault(_place(p), p)
         for p in list(places.values())[: self._order.prepare]:
             try:
@@ -217,7 +217,3 @@ def _none_left(plan: PlacementPlan, refused: Sequence[Refused]) -> TerraformErro
 
 def _place(p: Placement) -> Place:
     return (p.cloud, p.target, p.region)
-
-
-def _no_stacks(p: Placement) -> str:
-    return "" if p.cloud in compose.CLOUDS_WITH_STACKS else f"stacks for {p.cloud} are not there yet [SKY-APPLY-315]"

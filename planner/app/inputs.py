@@ -154,13 +154,14 @@ def standing_plans(folder: Path) -> dict[str, PlacementPlan]:
 
 def holdings_of(plans: Sequence[PlacementPlan], market: Market) -> tuple[Holding, ...]:
     """What the choices of those plans hold."""
-    from planner.placement.fleet import holding  # noqa: PLC0415 - numpy
+    from planner.placement.fleet import holdings  # noqa: PLC0415 - numpy
 
     known = {(t.cloud.value, t.name) for t in market.types}
     return tuple(
-        holding(p.choice, market, job=p.name)
+        held
         for p in plans
-        if p.ranked and (p.choice.cloud, p.choice.instance_type) in known
+        if p.ranked and all((piece.cloud, piece.instance_type) in known for piece in p.choice.pieces)
+        for held in holdings(p.choice, market, job=p.name)
     )
 
 

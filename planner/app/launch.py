@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from planner.state.writer import Writer
 
 
+#: codes that say something of one type in one place, not of its pool (stacks.failures has all)
+ABOUT_THE_OFFER = (
+    "Unsupported",
+    "UNSUPPORTED_OPERATION",
+    "MachineTypeNotFound",
+    "SkuNotAvailable",
+    "OverconstrainedAllocationRequest",
+    "OverconstrainedZonalAllocationRequest",
+)
+
+
 def run_of(plan: PlacementPlan, placement: Placement, *, gpus: int, vcpus: int) -> Run:
     """The run of a ranked placement, without a generation yet."""
     return Run(
@@ -46,8 +57,9 @@ def run_of(plan: PlacementPlan, placement: Placement, *, gpus: int, vcpus: int) 
 
 def launch(ports: Ports, writer: Writer, run: Run, stack: Stack) -> tuple[Node, ...]:
     """Apply the compute stack and record its nodes.  Raises Refused when nothing of it is left: the run has then failed."""
-    # `Unsupported` is about the type in that zone; the pool may serve its siblings
-    scopes = {"Unsupported": run.offer_id, "capacity": run.pool, "quota": run.pool, "unknown": run.offer_id}
+    # some answers are about the type in that place alone; the pool may serve its siblings
+    kinds = {"capacity": run.pool, "quota": run.pool, "unknown": run.offer_id}
+    scopes = dict.fromkeys(ABOUT_THE_OFFER, run.offer_id) | kinds
     intent = writer.intend(replace(stack, status=StackStatus.TOUCHED), Action.APPLY, ports.clock.now(), scope=run.pool)
     try:
         ports.terraform.prepare(stack)

@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.app import compose, inputs
+from planner.app.usable import unusable
+from planner.iam.paths import caveats
 from planner.model.diagnostic import Diagnostic
 from planner.model.digest import digest
 from planner.model.errors import InputError
@@ -35,11 +37,18 @@ if TYPE_CHECKING:
 
     from planner.model.market import Market
     from planner.model.project import Project
+    from planner.model.reach import DataPath
     from planner.model.workload import Workload
 
 
 BARE = Caveat(
     code="SKY-RUN-501", text="no agent on the nodes yet: the job runs bare, without progress or rotating credentials"
+)
+
+
+ENDLESS = Caveat(
+    code="SKY-RUN-504",
+    text="nothing but its own end stops this job: give `stop_after` or `max_total` under `constraints`",
 )
 
 
@@ -96,7 +105,13 @@ def run_on(read: inputs.Inputs, request: Request, now: datetime) -> Result:
     others = [p for name, p in sorted(standing.items()) if name not in names]
     ledger = inputs.ledger_of(known.holdings, inputs.holdings_of(others, read.market))
     as_of = request.as_of or _moment(read, known, now)
-    policy = Policy(project=read.project, memory=known.memory, as_of=as_of, top=request.top)
+    policy = Policy(
+        project=read.project,
+        memory=known.memory,
+        as_of=as_of,
+        top=request.top,
+        unusable={j.workload.name: unusable(j.workload, read.project, read.market) for j in read.jobs},
+    )
     placed = place([j.workload for j in read.jobs], read.market, ledger, policy)
     files = {j.workload.name: j.file for j in read.jobs}
     running = dict(known.running)
@@ -123,11 +138,15 @@ def complete(placed: Placed, taken: Ledger, read: inputs.Inputs, policy: Policy,
     """Addresses, grants, ids and stack names for one job's ranked set."""
     workload, project, market = placed.workload, read.project, read.market
     grants: dict[str, tuple[Grant, ...]] = {}
+    access: dict[str, tuple[DataPath, ...]] = {}
     ranked: list[Placement] = []
     for p in placed.ranked:
+        place = f"{p.cloud}:{p.target}"
+        if place not in access:
+            access[place] = compose.placement_paths(workload, p, project)
         one = replace(
             p,
-            caveats=tuple(sorted((*p.caveats, *_standing_caveats(p)))),
+            caveats=tuple(sorted((*p.caveats, *_standing_caveats(p, workload, access[place])))),
             addresses=_addresses(p, workload, taken, project, market),
         )
         rights = compose.placement_grants(workload, one, project)
@@ -143,9 +162,10 @@ def complete(placed: Placed, taken: Ledger, read: inputs.Inputs, policy: Policy,
         notes=placed.notes,
         grants=grants,
         stacks=_stacks(ranked, workload, project, market),
+        access=access,
         status=PlanStatus(
             complete=bool(ranked),
-            applyable=bool(ranked) and ranked[0].cloud in compose.CLOUDS_WITH_STACKS,
+            applyable=bool(ranked),
             errored=False,
         ),
     )
@@ -172,21 +192,16 @@ def _addresses(p: Placement, workload: Workload, taken: Ledger, project: Project
         raise InputError([Diagnostic(code="SKY-REJ-212", summary=f"{workload.name}: {error}")]) from error
 
 
-def _standing_caveats(p: Placement) -> tuple[Caveat, ...]:
-    """What holds of every placement of this version: no agent yet, and no stacks yet for three of the clouds."""
-    if p.cloud in compose.CLOUDS_WITH_STACKS:
-        return (BARE,)
-    return (
-        BARE,
-        Caveat(
-            code="SKY-APPLY-315",
-            text=f"for comparison only: stacks for {p.cloud} are not there yet, so it cannot be applied",
-        ),
-    )
+def _standing_caveats(p: Placement, workload: Workload, paths: tuple[DataPath, ...]) -> tuple[Caveat, ...]:
+    """What no offer says by itself: no agent yet, stores without credentials, nothing that stops a job which never ends."""
+    found = [BARE, *caveats(paths)]
+    if compose.hard_end_hours(workload, float(p.usd_per_hour)) is None:
+        found.append(ENDLESS)
+    return tuple(found)
 
 
 def _stacks(ranked: Sequence[Placement], workload: Workload, project: Project, market: Market) -> tuple[StackRef, ...]:
-    if not ranked or ranked[0].cloud not in compose.CLOUDS_WITH_STACKS:
+    if not ranked:
         return ()
     return compose.stack_refs(compose.stack_inputs(ranked, ranked[0], workload, project, market, generation=None))
 

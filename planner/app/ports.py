@@ -90,7 +90,16 @@ class Ports:
     def where(self, cloud: str, target: str, region: str) -> Where:
         """A place, as the identity that launches and ends machines there."""
         found = next((t for t in self.project.targets if t.name == target and t.cloud.value == cloud), None)
-        return Where(cloud=cloud, target=target, region=region, role=found.orchestrator_role if found else None)
+        if found is None:
+            return Where(cloud=cloud, target=target, region=region)
+        return Where(
+            cloud=cloud,
+            target=target,
+            region=region,
+            role=found.orchestrator_role,
+            account=found.account,
+            resource_group=found.resource_group or "",
+        )
 
     def lister(self, cloud: str, target: str, region: str) -> ResourceLister:
         """Who lists machines there."""

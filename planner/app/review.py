@@ -18,6 +18,8 @@ from planner.app.revalidate import Today
 from planner.model.diagnostic import Diagnostic, Severity, ordered
 from planner.model.digest import digest
 from planner.model.errors import InputError, StalePlan
+from planner.model.offer import Cloud
+from planner.model.reach import Reach
 from planner.model.record import LIVE, RunStatus
 from planner.model.words import words_of
 from planner.spec.normal import project_document, workload_document, workload_from_document
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.model.market import Market
-    from planner.model.plan import PlacementPlan
+    from planner.model.plan import Placement, PlacementPlan
     from planner.model.project import Project
     from planner.model.record import Run
     from planner.model.workload import Workload
@@ -63,15 +65,23 @@ def review(
     saved: bool,
     prepare: int = 2,
     again: bool = False,
+    own_credentials: bool = False,
     lease_timeout: float = 0.0,
 ) -> Reviewed:
-    """`saved`: the plan is a file that people may have reviewed, not one made a moment ago.  Raises StalePlan, InputError."""
+    """`saved`: the plan is a file that people may have reviewed, not one made a moment ago.  Raises StalePlan, InputError.
+
+    own_credentials  the job brings credentials for stores that its nodes would have none for
+    """
     workload = workload_from_document(plan.job)
     under_way = any(r.plan_digest == plan.digest and r.status in {*LIVE, RunStatus.STARTING} for r in runs)
     against = _always(plan, given.project)
     warnings: list[Diagnostic] = []
     barred: dict[str, str] = {}
     if not under_way and not against:
+        lacking = {p.offer_id: why for p in plan.ranked if (why := _lacking(plan, p, given.project, own_credentials))}
+        if found := lacking.pop(plan.choice.offer_id, None):
+            against.append(found)
+        barred |= {offer: found.summary for offer, found in lacking.items()}
         if saved:
             today = Today(
                 job_digest=_job_digest(plan, given),
@@ -80,8 +90,9 @@ def review(
                 market=given.market,
             )
             against += revalidate.changed_files(plan, today)
-            moved, barred = _prices(plan, workload, today, now)
+            moved, dearer = _prices(plan, workload, today, now)
             against += moved
+            barred |= dearer
             warnings += revalidate.age(plan, now)
         against += revalidate.policy(plan, given.project.policy)
     if against:
@@ -102,13 +113,25 @@ def _always(plan: PlacementPlan, project: Project) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     if not plan.ranked:
         found.append(Diagnostic(code="SKY-APPLY-301", summary=f"`{plan.name}` has no feasible placement"))
-    elif not plan.status.applyable:
-        summary = f"`{plan.name}` is placed on {plan.choice.cloud}, whose stacks are not there yet"
-        found.append(Diagnostic(code="SKY-APPLY-315", summary=summary))
     if project.backend.kind == "local" and os.environ.get("CI", "").lower() not in {"", "0", "false"}:
         summary = "CI is set, and the state would be a file in this working folder, lost with it"
         found.append(Diagnostic(code="SKY-APPLY-306", summary=summary))
     return found
+
+
+def _lacking(plan: PlacementPlan, p: Placement, project: Project, own_credentials: bool) -> Diagnostic | None:
+    """What a placement would need before its nodes could work: credentials for its stores, the Nebius project to make things in."""
+    for piece in p.pieces:
+        target = next((t for t in project.targets if (t.name, t.cloud.value) == (piece.target, piece.cloud)), None)
+        if piece.cloud == Cloud.NEBIUS and (target is None or not target.account):
+            summary = f"{piece.offer_id}: target `{piece.target}` has no `account`, and Nebius resources are made in a project"
+            return Diagnostic(code="SKY-APPLY-302", summary=summary, hint="name it under `targets` in skyplan.yaml")
+        paths = plan.access.get(f"{piece.cloud}:{piece.target}", ())
+        without = [path.uri for path in paths if path.reach is Reach.BROKER]
+        if without and not own_credentials:
+            summary = f"{piece.offer_id}: nodes there would have no credentials for {', '.join(without)}"
+            return Diagnostic(code="SKY-APPLY-327", summary=summary)
+    return None
 
 
 def _job_digest(plan: PlacementPlan, given: Setting) -> str | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import CloudError, TerraformError
 from planner.model.record import Action, Stack, StackStatus
-from planner.model.stack import AccessInput, ComputeInput, NetworkInput, StackInput
+from planner.model.stack import AccessInput, AddressInput, ComputeInput, NetworkInput, StackInput
 
 if TYPE_CHECKING:
     from planner.app.ports import Ports
@@ -41,6 +41,8 @@ def stack_of(given: StackInput, document: Mapping[str, Any], variables: Mapping[
     match given:
         case NetworkInput():
             kind, job, generation = "network", None, None
+        case AddressInput():
+            kind, job, generation = "addresses", given.job, None
         case AccessInput():
             kind, job, generation = "access", given.workload.name, None
         case ComputeInput():

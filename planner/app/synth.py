@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.app import compose
-from planner.model.diagnostic import Diagnostic
-from planner.model.errors import InputError
 
 if TYPE_CHECKING:
     from planner.app.plan import Result
@@ -22,12 +20,9 @@ if TYPE_CHECKING:
 def inputs_of(
     plan: PlacementPlan, workload: Workload, project: Project, market: Market, generation: int
 ) -> tuple[StackInput, ...]:
-    """The choice's stacks.  Raises InputError (SKY-APPLY-315) where its cloud has none yet."""
+    """The choice's stacks; none where nothing is feasible."""
     if not plan.ranked:
         return ()
-    if not plan.status.applyable:
-        why = f"{plan.name}: no stacks for {plan.choice.cloud} yet; add `clouds: [aws]` under `constraints` to plan for AWS"
-        raise InputError([Diagnostic(code="SKY-APPLY-315", summary=why)])
     found = compose.stack_inputs(plan.ranked, plan.choice, workload, project, market, generation=generation)
     return (found.network, found.access, found.compute)
 

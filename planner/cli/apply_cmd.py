@@ -43,6 +43,11 @@ QUIET = click.option("--quiet", is_flag=True, help="Without Terraform's own prog
     help="Make this many further regions ready for failing over (each has a NAT gateway by the hour).",
 )
 @click.option("--again", is_flag=True, help="Launch although this plan was applied before.")
+@click.option(
+    "--own-credentials",
+    is_flag=True,
+    help="The job brings credentials for stores that its nodes would have none for (SKY-APPLY-327).",
+)
 def command(
     files: tuple[Path, ...],
     project_file: Path | None,
@@ -53,6 +58,7 @@ def command(
     quiet: bool,
     prepare: int,
     again: bool,
+    own_credentials: bool,
 ) -> int:
     """Make plans real: network, access, then nodes; on a capacity or quota error the next placement the plan lists.
 
@@ -81,6 +87,7 @@ def command(
                     saved=saved,
                     prepare=prepare,
                     again=again,
+                    own_credentials=own_credentials,
                     lease_timeout=lease_timeout,
                 )
                 for plan, saved in plans

@@ -51,11 +51,6 @@ def command(
             f"no plan file given and none in {plans_folder}/; run `skyplan plan JOB --out {plans_folder}`"
         )
     plans = [inputs.read_plan(file) for file in files]
-    if not plan_files:
-        for plan in plans:
-            if not plan.status.applyable:
-                click.echo(f"warning: {plan.name}: passed over, no stacks for its choice yet [SKY-APPLY-315]", err=True)
-        plans = [plan for plan in plans if plan.status.applyable]
     found = [
         stack
         for plan in plans

@@ -67,6 +67,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-REJ-212", "no subnet or network quota there", "see the project's network settings"),
     ("SKY-REJ-213", "the price is unknown or implausible", "override it in skyplan.yaml if you know it"),
     ("SKY-REJ-214", "outside the project's or the job's limits", "see `constraints` and skyplan.yaml"),
+    ("SKY-REJ-215", "nodes there could not run the job", "pin an image, or keep the job's secrets in that cloud"),
     # apply
     ("SKY-APPLY-301", "the plan is not valid or was edited", "plan again"),
     ("SKY-APPLY-302", "the job or project file changed since the plan", "plan again and review"),
@@ -102,6 +103,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-APPLY-324", "the job runs already, on another placement", "`skyplan destroy` it first"),
     ("SKY-APPLY-325", "something is left running", "run `skyplan destroy` again; see what is named"),
     ("SKY-APPLY-326", "the cloud answered with an error, or not at all", "see its message; try again"),
+    (
+        "SKY-APPLY-327",
+        "nodes there would have no credentials for a store",
+        "add `federation` in skyplan.yaml, restrict `clouds`, or --own-credentials if the job brings its own",
+    ),
     # runtime
     ("SKY-RUN-501", "no agent: nodes run the job bare", "configure `agent` in skyplan.yaml for progress and rotation"),
     (

@@ -51,6 +51,8 @@ def plan_lines(plan: PlacementPlan, *, before: str | None, runners_up: int, expl
     out += _list("caveats", [f"{c.text} [{c.code}]" for c in best.caveats], paint, "yellow")
     grants = plan.grants.get(best.grants_digest, ())
     out += _list("grants", [f"{g.identity.value} {g.permission.value} {g.resource}: {g.reason}" for g in grants], paint)
+    paths = plan.access.get(f"{best.cloud}:{best.target}", ())
+    out += _list("stores", [f"{path.uri} by {path.reach.value}: {path.detail}" for path in paths], paint)
     out += _rejected(plan, paint, explain=explain)
     return out
 

@@ -18,6 +18,7 @@ from planner.model.errors import InputError, StalePlan
 from planner.model.offer import CapacityType
 from planner.model.plan import PlacementPlan
 from planner.model.project import Backend, PriceOverride
+from planner.model.reach import DataPath, Reach
 from planner.model.record import RunStatus
 from planner.model.workload import Constraints
 from tests import builders as b
@@ -122,11 +123,38 @@ def test_the_policy_command_reads_the_plan_and_may_refuse_it(unchanged: None) ->
     assert not policy(PLAN, None)
 
 
-def test_ci_with_local_state_and_a_cloud_without_stacks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ci_with_local_state_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
-    other = replace(PLAN, status=replace(PLAN.status, applyable=False))
-    assert sorted(codes(other)) == ["SKY-APPLY-306", "SKY-APPLY-315"]
     assert codes(replace(PLAN, ranked=())) == ["SKY-APPLY-301", "SKY-APPLY-306"]
+
+
+def reached_by(reach: Reach) -> PlacementPlan:
+    path = DataPath(uri="gs://b/p/", write=False, reach=reach, detail="")
+    return replace(PLAN, access={f"{PLAN.choice.cloud}:{PLAN.choice.target}": (path,)})
+
+
+def test_a_store_without_credentials_is_refused_unless_the_job_brings_its_own(unchanged: None) -> None:
+    lacking = reached_by(Reach.BROKER)
+    with pytest.raises(StalePlan) as refused:
+        review(lacking, SETTING, (), NOW, saved=False)
+    (found,) = refused.value.diagnostics
+    assert (found.code, "gs://b/p/" in found.summary) == ("SKY-APPLY-327", True)
+    assert review(lacking, SETTING, (), NOW, saved=False, own_credentials=True).order.plan is lacking
+    assert review(reached_by(Reach.FEDERATION), SETTING, (), NOW, saved=False)
+
+
+def test_a_runner_up_without_credentials_is_passed_over(unchanged: None) -> None:
+    path = DataPath(uri="gs://b/p/", write=False, reach=Reach.BROKER, detail="")
+    other = replace(PLAN.choice, rank=1, target="other", offer_id="aws:other/x")
+    plan = replace(PLAN, ranked=(PLAN.choice, other), access={"aws:other": (path,)})
+    assert list(review(plan, SETTING, (), NOW, saved=False).order.barred) == ["aws:other/x"]
+
+
+def test_nebius_is_not_applied_without_the_project_to_make_things_in(unchanged: None) -> None:
+    plan = replace(PLAN, ranked=(replace(PLAN.choice, cloud="nebius", target="nb"),))
+    with pytest.raises(StalePlan) as refused:
+        review(plan, SETTING, (), NOW, saved=False)
+    assert "account" in refused.value.diagnostics[0].summary
 
 
 def test_ci_with_shared_state_is_fine(monkeypatch: pytest.MonkeyPatch, unchanged: None) -> None:

@@ -350,3 +350,21 @@ def test_r05_another_clouds_store_takes_the_nodes_own_token_and_no_key(cloud, fa
     assert ("AZURE_FEDERATED_TOKEN_FILE" in start) == ("az" in federated)
     for word in ("AWS_SECRET_ACCESS_KEY", "private_key", "AccountKey", "sig="):
         assert word not in str(made)
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        ("hf", "projects/here/secrets/hf/versions/latest"),
+        ("other/hf", "projects/other/secrets/hf/versions/latest"),
+        ("projects/p/secrets/hf", "projects/p/secrets/hf/versions/latest"),
+        ("projects/p/secrets/hf/versions/7", "projects/p/secrets/hf/versions/7"),
+    ],
+)
+def test_a_secret_of_gcp_is_found_however_it_is_written(path, wanted):
+    start = files(rendered(Cloud.GCP, Fabric.ETHERNET, "g2-standard-48"))["/opt/skyplan/start.sh"]
+    part = start[start.index("secret() {") : start.index("local_disks()")]
+    fakes = 'meta() { echo "{}"; }\nfield() { cat >/dev/null; }\nbase64() { cat >/dev/null; }\n'
+    fakes += 'curl() { for last; do :; done; case "$last" in *project-id) echo here ;; *) echo "$last" >&2 ;; esac; }\n'
+    done = subprocess.run(["bash", "-c", f"{fakes}{part}\nsecret {path}"], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == f"https://secretmanager.googleapis.com/v1/{wanted}:access"

@@ -104,6 +104,6 @@ def test_variables_are_made_of_other_stacks_outputs():
     network = {"vpc_id": "v", "subnet_ids": {"use1-az4": "s"}, "security_group_ids": ["g"], "security_group_id": "g"}
     launch = {"subnet_id": "", "launch_template_id": "lt-1"}
     access = {"launch": {"p4d.24xlarge/use1-az4": launch}, "node_identity": "arn"}
-    wanted = {"subnet_ids": {"use1-az4": "s"}, "security_group_ids": ["g"]}
+    wanted = {"vpc_id": "v", "subnet_ids": {"use1-az4": "s"}, "security_group_ids": ["g"]}
     assert access_variables(inputs.access(), network) == wanted
     assert compute_variables(inputs.compute(), access) == launch

@@ -1,0 +1,91 @@
+"""What a job's nodes could not run on, whatever the price: no image with a driver, secrets out of reach, a target that lacks a setting.
+
+These are facts of this version's stacks, not of the market: placement only obeys them (SKY-REJ-215).  Stores without credentials are another
+matter: a job may bring its own, so they are caveats of a plan, and `apply` asks (SKY-APPLY-327).
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from planner.iam.grants import SECRET_STORES
+from planner.model.errors import InputError
+from planner.model.offer import Cloud, InstanceType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from planner.model.market import Market
+    from planner.model.project import Project, Target
+    from planner.model.workload import Workload
+
+#: (target, cloud, instance type) -> why
+Reasons = dict[tuple[str, str, str], str]
+#: clouds whose nodes can read their own cloud's secrets in this version
+_READ_SECRETS = frozenset({Cloud.AWS, Cloud.GCP, Cloud.AZURE})
+
+
+def unusable(workload: Workload, project: Project, market: Market) -> Mapping[tuple[str, str, str], str]:
+    """Every type of every target that the job could not run on, with the reason."""
+    out: Reasons = {}
+    for target in project.targets:
+        # of targets that nobody wrote down the account is not known yet: they are planned for, and `apply` asks for it
+        whole = _of_target(workload, target, named=not project.default_targets)
+        for kind in market.types:
+            if kind.cloud is not target.cloud:
+                continue
+            why = whole or _of_type(kind, project, market)
+            if why:
+                out[target.name, target.cloud.value, kind.name] = why
+    return out
+
+
+def _of_target(workload: Workload, target: Target, *, named: bool) -> str:
+    cloud = target.cloud
+    if cloud is Cloud.NEBIUS and named and target.account is None:
+        return f"target `{target.name}` needs `account`, the id of the Nebius project"
+    for secret in (*workload.secrets, *([workload.registry_auth] if workload.registry_auth else [])):
+        home = SECRET_STORES.get(secret.store)
+        if home is not cloud or cloud not in _READ_SECRETS:
+            return f"nodes in {cloud.value} cannot read the secret {secret.store}://{secret.path} in this version"
+    if workload.session and (why := _no_session(cloud)):
+        return why
+    return ""
+
+
+def _no_session(cloud: Cloud) -> str:
+    """Why `access: session` cannot be had on a cloud; "" where it can."""
+    match cloud:
+        case Cloud.AWS | Cloud.GCP:
+            return ""
+        case Cloud.AZURE:
+            from modules.azure.session import session_supported  # noqa: PLC0415 - only where it is asked for
+
+            return session_supported()
+        case Cloud.NEBIUS:
+            return "Nebius has no session channel: a shell would need an open port"
+
+
+def _of_type(kind: InstanceType, project: Project, market: Market) -> str:
+    why = _no_image(kind)
+    if why and any(
+        fnmatchcase(f"{kind.cloud.value}/{region.name}/{kind.name}", pattern)
+        for pattern, _ in project.images
+        for region in market.regions
+        if region.cloud is kind.cloud
+    ):
+        return ""
+    return why
+
+
+@cache
+def _no_image(kind: InstanceType) -> str:
+    """Why no packaged image boots a type; "" where one does."""
+    try:
+        import_module(f"modules.{kind.cloud.value}.images").machine_image(kind, "*")
+    except InputError as error:
+        return error.diagnostics[0].summary
+    return ""
