@@ -5,6 +5,7 @@ Decides no order and no figure; it only says what the columns hold.  Objects are
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planner.model.workload import ObjectPrefix, Workload
+    from planner.placement.cost import Cells
     from planner.placement.offers import Offers
     from planner.placement.rank import Ranking
 
@@ -36,26 +38,18 @@ def hours(value: float) -> Decimal:
     return Decimal(round(float(value) * TICKS_PER_USD)).scaleb(-4).quantize(CENT_OF_CENT)
 
 
-def placement(offers: Offers, workload: Workload, ranking: Ranking, position: int) -> Placement:
-    """The ranked set's entry at `position`, without the ids that `app` adds (placement_id, grants_digest, addresses)."""
-    i, at = int(ranking.best[position]), int(ranking.at[position])
-    m, scores, cells = offers.market, ranking.judged.scores, ranking.judged.cells
-    t, region, reserved = offers.kind(i), offers.region(i), offers.reserved(i)
-    capacity = offers.sold_as(i)
-    row = int(offers.row[i])
-    known = {
-        "data_egress": cells.data_known,
-        "checkpoint_egress": cells.checkpoint_known,
-        "output_egress": cells.output_known,
-    }
-    details = _details(offers, workload, ranking, position)
-    terms = tuple(
-        ScoreTerm(name=n, usd=money(scores.terms[n][at]) if known.get(n, True) else None, detail=details[n])
-        for n in TERMS
+def bound(offers: Offers, i: int, nodes: int) -> Placement:
+    """A job on so many nodes of offer `i`: all that the offer says by itself, with neither score nor words."""
+    m, t, region, reserved, row = (
+        offers.market,
+        offers.kind(i),
+        offers.region(i),
+        offers.reserved(i),
+        int(offers.row[i]),
     )
-    node_micros = int(offers.price_micros[i])
+    micros, own = int(offers.price_micros[i]), bool(offers.overridden[i])
     return Placement(
-        rank=position,
+        rank=0,
         offer_id=offers.offer_id(i),
         pool=offers.pool_id(int(offers.pool[i])),
         target=offers.target(i).name,
@@ -63,28 +57,59 @@ def placement(offers: Offers, workload: Workload, ranking: Ranking, position: in
         region=region.name,
         zone=offers.zone(i),
         instance_type=t.name,
-        capacity=capacity.value,
-        nodes=workload.resources.nodes,
+        capacity=offers.sold_as(i).value,
+        nodes=nodes,
         gpu=t.gpu,
         gpu_count=t.gpu_count,
         gpu_memory_gib=Decimal(str(t.gpu_memory_gib)),
         topology=t.topology,
-        node_usd_per_hour=Decimal(node_micros).scaleb(-6).quantize(CENT_OF_CENT),
+        node_usd_per_hour=Decimal(micros).scaleb(-6).quantize(CENT_OF_CENT),
+        usd_per_hour=Decimal(micros * nodes).scaleb(-6).quantize(CENT_OF_CENT),
+        total_usd=Decimal(0),
+        lower_bound=False,
+        compute_hours=Decimal(0),
+        finish_hours=Decimal(0),
+        terms=(),
+        caveats=(),
+        differs=(),
+        addresses=(),
+        placement_id="",
+        grants_digest="",
+        price_as_of="skyplan.yaml" if own else day(int(m.price_day[row])),
+        price_source="skyplan.yaml" if own else m.sources[int(m.source_ix[row])],
+        reservation=reserved.id if reserved else "",
+    )
+
+
+def placement(offers: Offers, workload: Workload, ranking: Ranking, position: int) -> Placement:
+    """The ranked set's entry at `position`, without the ids that `app` adds (placement_id, grants_digest, addresses)."""
+    i, at = int(ranking.best[position]), int(ranking.at[position])
+    scores, known = ranking.judged.scores, known_terms(ranking.judged.cells)
+    details = _details(offers, workload, ranking, position)
+    return replace(
+        bound(offers, i, workload.resources.nodes),
+        rank=position,
         usd_per_hour=money(scores.usd_per_hour[at]),
         total_usd=money(scores.total[at]),
         lower_bound=not all(known.values()),
         compute_hours=hours(scores.hours[at]),
         finish_hours=hours(scores.finish_hours[at]),
-        terms=terms,
+        terms=tuple(
+            ScoreTerm(name=n, usd=money(scores.terms[n][at]) if known.get(n, True) else None, detail=details[n])
+            for n in TERMS
+        ),
         caveats=caveats(offers, workload, i),
-        differs=differs(offers, workload, t),
-        addresses=(),
-        placement_id="",
-        grants_digest="",
-        price_as_of="skyplan.yaml" if offers.overridden[i] else day(int(m.price_day[row])),
-        price_source="skyplan.yaml" if offers.overridden[i] else m.sources[int(m.source_ix[row])],
-        reservation=reserved.id if reserved else "",
+        differs=differs(offers, workload, offers.kind(i)),
     )
+
+
+def known_terms(cells: Cells) -> dict[str, bool]:
+    """False where a term is unknown, as a store's region is not given."""
+    return {
+        "data_egress": cells.data_known,
+        "checkpoint_egress": cells.checkpoint_known,
+        "output_egress": cells.output_known,
+    }
 
 
 def day(days: int) -> str:
@@ -119,8 +144,8 @@ def _details(offers: Offers, workload: Workload, ranking: Ranking, position: int
     }
 
 
-def caveats(offers: Offers, workload: Workload, i: int) -> tuple[Caveat, ...]:
-    """What the reader should know about offer `i`."""
+def caveats(offers: Offers, workload: Workload, i: int, *, writes: bool = True) -> tuple[Caveat, ...]:
+    """What the reader should know about offer `i`.  A part of a job without its head only reads: not `writes`."""
     m = offers.market
     found = [
         Caveat(code=MARK_CODES[mark], text=CODE_TABLE[MARK_CODES[mark]].meaning)
@@ -128,7 +153,10 @@ def caveats(offers: Offers, workload: Workload, i: int) -> tuple[Caveat, ...]:
         if mark is not Mark.NONE and int(offers.marks[i]) & mark
     ]
     here = int(offers.region_ix[i])
-    for what, at, directions in _stores(workload):
+    for what, at, ways in _stores(workload):
+        if not writes and ways is _OUT:
+            continue
+        directions = ways if writes else _IN
         there = m.region_index.get((at.store.cloud, at.region or ""))
         if there is None:
             found.append(Caveat(code="SKY-SPEC-114", text=f"{what}: region unknown, so its egress is not in the total"))
@@ -161,24 +189,40 @@ def _stores(workload: Workload) -> Iterator[tuple[str, ObjectPrefix, slice]]:
 
 def differs(offers: Offers, workload: Workload, t: InstanceType) -> tuple[str, ...]:
     """How the type differs from what the job names: part, link, fabric, RAM, storage, speed (R08)."""
-    m, r = offers.market, workload.resources
+    nodes = workload.resources.nodes
+    speed = node_speed(offers.market, t, nodes) * nodes / reference_speed(offers, workload)
+    fabric = t.fabric_note or t.fabric.value
+    if nodes == 1:
+        fabric = "" if t.fabric is Fabric.ETHERNET else f"{fabric} (unused by one node)"
+    return (*stands_in(workload, t), speed_words(workload, speed), *shape(offers, t, fabric))
+
+
+def reference_speed(offers: Offers, workload: Workload) -> float:
+    """Relative speed of the hardware that the job's hours were told for, all nodes."""
+    return offers.market.speeds[workload.work.model] * workload.work.count * workload.work.nodes
+
+
+def speed_words(workload: Workload, speed: float) -> str:
+    """`speed 1.20x of 2 x A100:8`."""
+    return f"speed {speed:.2f}x of {workload.work.nodes} x {workload.work.model}:{workload.work.count}"
+
+
+def stands_in(workload: Workload, t: InstanceType) -> tuple[str, ...]:
+    """The GPU, where it is none of those named."""
+    named = [o.model for o in workload.resources.accelerators if o.model and o.count == t.gpu_count]
+    if not named or t.gpu in named:
+        return ()
+    return (f"GPU {t.gpu} ({t.gpu_memory_gib:g} GiB) stands in for {' or '.join(sorted(set(named)))}",)
+
+
+def shape(offers: Offers, t: InstanceType, fabric: str) -> tuple[str, ...]:
+    """Links, fabric in the caller's words, RAM and storage of the type."""
     out: list[str] = []
-    named = [o.model for o in r.accelerators if o.model and o.count == t.gpu_count]
-    if named and t.gpu not in named:
-        out.append(f"GPU {t.gpu} ({t.gpu_memory_gib:g} GiB) stands in for {' or '.join(sorted(set(named)))}")
-    speed = (
-        node_speed(m, t, r.nodes)
-        * r.nodes
-        / (m.speeds[workload.work.model] * workload.work.count * workload.work.nodes)
-    )
-    out.append(f"speed {speed:.2f}x of {workload.work.nodes} x {workload.work.model}:{workload.work.count}")
     if t.gpu_count > 1:
-        loss = topology_loss(m, t, 1)
+        loss = topology_loss(offers.market, t, 1)
         out.append(f"link {t.link_note}" + (f", all-reduce {loss:.0%} slower than NVSwitch" if loss else ""))
-    if r.nodes > 1:
-        out.append(f"fabric {t.fabric_note or t.fabric.value}")
-    elif t.fabric is not Fabric.ETHERNET:
-        out.append(f"fabric {t.fabric_note or t.fabric.value} (unused by one node)")
+    if fabric:
+        out.append(f"fabric {fabric}")
     out.append(f"RAM {t.ram_gib:g} GiB, {t.vcpus} vCPU")
     out.append(
         "local NVMe unknown" if t.nvme_gb is None else f"local NVMe {t.nvme_gb} GB" if t.nvme_gb else "no local NVMe"

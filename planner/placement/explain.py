@@ -18,12 +18,16 @@ from planner.placement.networks import allowed_networks, gpu_networks
 from planner.placement.offers import blocked
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
+    from planner.model.plan import Placement
     from planner.model.workload import Workload
     from planner.placement.crowd import CoolDown
     from planner.placement.offers import Offers
     from planner.placement.rank import Ranking
+    from planner.placement.split import Splits
 
 EXAMPLES = 3
 
@@ -38,7 +42,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One offer's fate: its rejections, or its place among all feasible ones (0 is the choice)."""
+    """One offer's fate: its rejections, or its place among all feasible ones, splits included (0 is the choice)."""
 
     offer_id: str
     rejections: tuple[Rejection, ...]
@@ -55,6 +59,7 @@ class Context:
     workload: Workload
     ranking: Ranking
     cool: dict[str, CoolDown]
+    splits: Splits | None = None
 
 
 def rejected_counts(
@@ -93,6 +98,8 @@ def verdict(context: Context, i: int) -> Verdict:
         order = context.ranking.judged.order
         alive = order[context.ranking.bits[scores.index[order]] == 0]
         position = int(np.flatnonzero(alive == at)[0])
+        if context.splits is not None:
+            position += context.splits.ahead_of(int(scores.total[at]), float(scores.finish_hours[at]))
     return Verdict(
         offer_id=context.offers.offer_id(i),
         rejections=tuple(Rejection(CODES[r], _words(context, i, r)) for r in Reject if bits & r),
@@ -141,6 +148,8 @@ def _words(c: Context, i: int, reason: Reject) -> str:  # noqa: C901, PLR0911, P
         case Reject.DEADLINE:
             at = int(np.flatnonzero(c.ranking.judged.scores.index == i)[0])
             return f"expected finish {c.ranking.judged.scores.finish_hours[at]:.2f} h, deadline {w.constraints.deadline_hours:g} h"
+        case Reject.UNUSABLE:
+            return c.ranking.unusable[o.target(i).name, t.cloud.value, t.name]
         case _:  # a Flag has combinations too; only single bits are asked for
             raise AssertionError(reason)
 
@@ -201,14 +210,12 @@ def _budget_words(c: Context, i: int) -> str:
     return ", ".join(parts)
 
 
-def notes(offers: Offers, ranking: Ranking) -> tuple[str, ...]:
-    """Why the choice won: the runner-up's gap, what is cheaper by the hour and why it loses, how far the set is spread."""
-    if not len(ranking.best):
+def notes(offers: Offers, ranking: Ranking, ranked: Sequence[Placement]) -> tuple[str, ...]:
+    """Why the choice, in one place, won: the runner-up's gap, what is cheaper by the hour and why it loses, how far the set is spread."""
+    if not ranked:
         return ()
     s = ranking.judged.scores
-    out: list[str] = []
-    if len(ranking.best) > 1:
-        out.append(_runner_up(offers, ranking))
+    out = list(runner_up(ranked))
     cheaper = _cheapest_rate(offers, ranking)
     if cheaper:
         out.append(cheaper)
@@ -216,19 +223,23 @@ def notes(offers: Offers, ranking: Ranking) -> tuple[str, ...]:
     ahead = full[s.index] & (s.total < s.total[ranking.at[0]])
     if ahead.any():
         out.append(f"{int(ahead.sum())} cheaper offer(s) are in pools that other jobs fill")
-    pools = len({int(offers.pool[i]) for i in ranking.best})
-    out.append(f"{ranking.feasible} offers are feasible; the {len(ranking.best)} ranked ones lie in {pools} pools")
+    return (*out, *spread(f"{ranking.feasible} offers are feasible", ranked))
+
+
+def spread(feasible: str, ranked: Sequence[Placement]) -> Iterator[str]:
+    """How many there are to choose from, and over how many pools."""
+    pools = len({piece.pool for p in ranked for piece in p.pieces})
+    yield f"{feasible}; the {len(ranked)} ranked ones lie in {pools} pools"
     if pools < 5:  # noqa: PLR2004 - Karpenter warns below 5 too
-        out.append("fewer than 5 pools: little to fall back on; widen accelerators, regions or capacity")
-    return tuple(out)
+        yield "fewer than 5 pools: little to fall back on; widen accelerators, regions or capacity"
 
 
-def _runner_up(offers: Offers, ranking: Ranking) -> str:
-    s = ranking.judged.scores
-    first, second = int(ranking.at[0]), int(ranking.at[1])
-    gap = (s.total[second] - s.total[first]) / TICKS_PER_USD
-    share = gap / max(s.total[first] / TICKS_PER_USD, 1e-9)
-    return f"runner-up {offers.offer_id(int(ranking.best[1]))} costs ${gap:.2f} more (+{share:.1%})"
+def runner_up(ranked: Sequence[Placement]) -> Iterator[str]:
+    """The second of the ranked set, and its gap."""
+    if len(ranked) > 1:
+        gap = float(ranked[1].total_usd - ranked[0].total_usd)
+        share = gap / max(float(ranked[0].total_usd), 1e-9)
+        yield f"runner-up {ranked[1].offer_id} costs ${gap:.2f} more (+{share:.1%})"
 
 
 def _cheapest_rate(offers: Offers, ranking: Ranking) -> str | None:

@@ -39,6 +39,7 @@ class Reject(IntFlag):
     POOL = 1 << 11
     BUDGET = 1 << 12
     DEADLINE = 1 << 13
+    UNUSABLE = 1 << 14
 
 
 CODES: dict[Reject, str] = {
@@ -56,6 +57,7 @@ CODES: dict[Reject, str] = {
     Reject.POOL: "SKY-REJ-207",
     Reject.BUDGET: "SKY-REJ-208",
     Reject.DEADLINE: "SKY-REJ-209",
+    Reject.UNUSABLE: "SKY-REJ-215",
 }
 
 #: fabrics that carry NCCL without the CPU's TCP stack

@@ -6,17 +6,21 @@ so identical jobs spread over pools instead of piling on one.  Pure: no clock, n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from planner.model.digest import digest
 from planner.model.ledger import AvailabilityMemory, Holding, Ledger
-from planner.placement.crowd import CoolDown, cool_downs
+from planner.placement.crowd import cool_downs
 from planner.placement.describe import placement
 from planner.placement.explain import Context, notes, rejected_counts
-from planner.placement.offers import Offers, offers_of
-from planner.placement.rank import RANKED, Judged, Ranking, judge, rank
+from planner.placement.offers import offers_of
+from planner.placement.rank import RANKED, Judged, Unusable, judge, rank
+from planner.placement.room import room
+from planner.placement.split import may_split, splits, woven
+from planner.placement.split_words import split_notes, split_placement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,12 +33,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What bends a plan besides jobs and market: the project's limits and prices, recent failures, the moment, how many to rank."""
+    """What bends a plan besides jobs and market: the project's limits and prices, recent failures, the moment, how many to rank.
+
+    unusable  by job, what its nodes could not run on; the reasons are the app's (images, secrets), the placement only obeys
+    """
 
     project: Project
     memory: AvailabilityMemory
     as_of: str
     top: int = RANKED
+    unusable: Mapping[str, Unusable] = field(default_factory=dict[str, Unusable])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,27 +77,56 @@ def plan(jobs: Sequence[Workload], market: Market, ledger: Ledger, policy: Polic
         alike = replace(job, name="", tags=(), env=(), priority=0)
         if alike not in judged:
             judged[alike] = judge(offers, job)
-        ranking = rank(offers, job, judged[alike], project=policy.project, ledger=ledger, cool=cool, top=policy.top)
-        placed = _describe(offers, job, ranking, ledger, cool)
+        ranking = rank(
+            offers,
+            job,
+            judged[alike],
+            project=policy.project,
+            ledger=ledger,
+            cool=cool,
+            unusable=policy.unusable.get(job.name),
+            top=policy.top,
+        )
+        found = None
+        if may_split(job):
+            unusable = policy.unusable.get(job.name)
+            most = room(offers, job, project=policy.project, ledger=ledger, cool=cool, unusable=unusable)
+            found = splits(offers, job, judged[alike], most, cool=cool)
+        context = Context(offers=offers, workload=job, ranking=ranking, cool=cool, splits=found)
+        placed = _describe(context, ledger, policy.top)
         out.append(placed)
         if placed.ranked:
-            ledger = ledger.plus(holding(placed.ranked[0], market, job=job.name))
+            for held in holdings(placed.ranked[0], market, job=job.name):
+                ledger = ledger.plus(held)
     return tuple(out)
 
 
-def _describe(offers: Offers, job: Workload, ranking: Ranking, ledger: Ledger, cool: dict[str, CoolDown]) -> Placed:
+def _describe(context: Context, ledger: Ledger, top: int) -> Placed:
+    offers, job, ranking, found = context.offers, context.workload, context.ranking, context.splits
+    s, cells = ranking.judged.scores, ranking.judged.cells
+    singles = ((int(s.total[at]), float(s.finish_hours[at])) for at in ranking.at)
+    ranked = tuple(
+        split_placement(offers, job, cells, found, k, rank=rank)
+        if found is not None and split
+        else replace(placement(offers, job, ranking, k), rank=rank)
+        for rank, (split, k) in enumerate(woven(singles, found, top))
+    )
     return Placed(
         workload=job,
-        ranked=tuple(placement(offers, job, ranking, k) for k in range(len(ranking.best))),
-        rejected=rejected_counts(offers, job, ranking, cool),
-        notes=notes(offers, ranking),
+        ranked=ranked,
+        rejected=rejected_counts(offers, job, ranking, context.cool),
+        notes=split_notes(context, ranked) if may_split(job) else notes(offers, ranking, ranked),
         ledger=ledger,
-        context=Context(offers=offers, workload=job, ranking=ranking, cool=cool),
+        context=context,
     )
 
 
-def holding(p: Placement, market: Market, *, job: str) -> Holding:
-    """What a placement of `job` holds of its pool."""
+def holdings(p: Placement, market: Market, *, job: str) -> tuple[Holding, ...]:
+    """What a placement of `job` holds: of one pool, or of one per part."""
+    return tuple(_holding(piece, market, job=job) for piece in p.pieces)
+
+
+def _holding(p: Placement, market: Market, *, job: str) -> Holding:
     t = next(t for t in market.types if t.cloud.value == p.cloud and t.name == p.instance_type)
     return Holding(
         job=job,

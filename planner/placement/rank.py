@@ -6,6 +6,7 @@ objects cost seconds, a million scored rows a fraction of one.  `explain` turns 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,9 +33,14 @@ if TYPE_CHECKING:
     from planner.model.workload import Constraints, Workload
     from planner.placement.networks import HeldNetworks
     from planner.placement.offers import Offers
+    from planner.placement.split_cost import SplitScores
 
 RANKED = 20
 """How many placements a plan holds; never fewer than 15 where they exist (Karpenter's spot-to-spot minimum, notes in docs/decisions/0008)."""
+
+
+#: (target, cloud, instance type) -> why nodes there could not run the job: no image with a driver, secrets out of reach
+Unusable = Mapping[tuple[str, str, str], str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +70,7 @@ class Ranking:
     held: NDArray[np.int64]
     caps: NDArray[np.int64]
     networks: HeldNetworks
+    unusable: Unusable
 
 
 def judge(offers: Offers, workload: Workload) -> Judged:
@@ -71,13 +78,22 @@ def judge(offers: Offers, workload: Workload) -> Judged:
     bits = place_bits(offers, workload)
     cells = cells_of(offers, workload)
     scores = score(offers, workload, cells, np.flatnonzero(bits == 0))
-    bits[scores.index] |= _limit_bits(scores, workload.constraints)
+    bits[scores.index] |= limit_bits(scores, workload.constraints)
     order = np.lexsort((scores.index, scores.finish_hours, scores.total))
     return Judged(bits=bits, cells=cells, scores=scores, order=order)
 
 
-def _limit_bits(scores: Scores, limits: Constraints) -> NDArray[np.int32]:
-    bits = np.zeros(len(scores.index), dtype=np.int32)
+def unusable_bits(offers: Offers, unusable: Unusable) -> NDArray[np.int32]:
+    """UNUSABLE per offer."""
+    hit = np.array(
+        [[(k.name, k.cloud.value, t.name) in unusable for t in offers.market.types] for k in offers.targets], dtype=bool
+    )
+    return np.where(hit[offers.target_ix, offers.type_ix], int(Reject.UNUSABLE), 0).astype(np.int32)
+
+
+def limit_bits(scores: Scores | SplitScores, limits: Constraints) -> NDArray[np.int32]:
+    """BUDGET and DEADLINE per entry: limits on the whole job."""
+    bits = np.zeros(len(scores.total), dtype=np.int32)
     if limits.max_usd_per_hour is not None:
         bits[scores.usd_per_hour > round(limits.max_usd_per_hour * TICKS_PER_USD)] |= Reject.BUDGET
     if limits.max_usd_total is not None:
@@ -95,9 +111,10 @@ def rank(
     project: Project,
     ledger: Ledger,
     cool: dict[str, CoolDown],
+    unusable: Unusable | None = None,
     top: int = RANKED,
 ) -> Ranking:
-    """The ranked set, given who holds what and what failed lately."""
+    """The ranked set, given who holds what, what failed lately and what the job cannot run on."""
     nodes = workload.resources.nodes
     held = held_nodes(offers, ledger)
     default = int(figure(offers.market, "default_pool_cap_nodes"))
@@ -105,6 +122,8 @@ def rank(
     bits = judged.bits | failure_bits(offers, cool) | pool_bits(offers, held, caps, nodes)
     if any(t.quotas for t in offers.targets):
         bits |= quota_bits(offers, ledger, nodes)
+    if unusable:
+        bits |= unusable_bits(offers, unusable)
     networks = held_networks(offers, ledger)
     bits |= network_bits(offers, networks, nodes)
     alive = judged.order[bits[judged.scores.index[judged.order]] == 0]
@@ -118,4 +137,5 @@ def rank(
         held=held,
         caps=caps,
         networks=networks,
+        unusable=unusable or {},
     )

@@ -10,13 +10,18 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planner.model.ledger import AvailabilityMemory, Ledger
+from planner.model.ledger import AvailabilityMemory, Holding, Ledger
 from planner.model.market import Mark, Tariff, Tier
-from planner.model.offer import CapacityType, Cloud
+from planner.model.offer import CapacityType, Cloud, Fabric, Link
+from planner.model.project import Quota, Target
 from planner.model.workload import GpuOption
+from planner.placement.cost import node_speed
 from planner.placement.egress import TariffTable, cost_usd
 from planner.placement.explain import verdict
 from planner.placement.fleet import Policy, plan
+from planner.placement.offers import offers_of
+from planner.placement.rank import judge, rank
+from planner.placement.room import room
 from tests import builders as b
 
 REGIONS = [
@@ -203,6 +208,137 @@ def test_r21_identical_jobs_cost_what_the_cheapest_assignment_costs(given_rows, 
     placed = [p.ranked[0].total_usd for p in run(market, *fleet, pool_cap_nodes=cap) if p.ranked]
     assert len(placed) == len(slots)
     assert sum(placed) <= sum(slots) * Decimal("1.02")
+
+
+SPLIT_TYPES = [
+    b.instance_type("p4de.24xlarge"),
+    b.instance_type("p5.48xlarge", gpu="H100"),
+    b.instance_type("a2-ultragpu-8g", cloud=Cloud.GCP),
+    b.instance_type("a3-highgpu-8g", cloud=Cloud.GCP, gpu="H100", fabric=Fabric.TCPX),
+    b.instance_type("Standard_ND96amsr_A100_v4", cloud=Cloud.AZURE, link=Link.PCIE),
+]
+HOME = {Cloud.AWS: REGIONS[0], Cloud.GCP: REGIONS[2], Cloud.AZURE: b.region("eastus", Cloud.AZURE, net_index=4)}
+
+
+@st.composite
+def split_jobs(draw: st.DrawFn):
+    return b.workload(
+        draw(st.sampled_from(["one", "two"])),
+        resources={
+            "accelerators": (GpuOption(model="A100-80GB", count=8), GpuOption(model="H100", count=8)),
+            "capacity": tuple(CAPACITY),
+            "nodes": draw(st.integers(2, 9)),
+        },
+        tunnel=True,
+        sync_bytes=draw(st.integers(1, 10**11)),
+        sync_seconds=draw(st.floats(1, 10_000)),
+        data=tuple(b.dataset(gb) for gb in draw(st.lists(st.floats(0, 5_000), max_size=1))),
+        checkpoint=draw(st.one_of(st.none(), st.builds(b.checkpoints, st.floats(0, 500), st.floats(0.1, 4)))),
+    )
+
+
+@st.composite
+def split_markets(draw: st.DrawFn):
+    rows = [
+        (t, HOME[t.cloud], "", capacity, draw(st.floats(0.5, 100).map(lambda x: round(x, 4))))
+        for t in SPLIT_TYPES
+        for capacity in CAPACITY
+        if draw(st.booleans())
+    ]
+    anchor = (TYPES[4], REGIONS[0], "anchor", CapacityType.ON_DEMAND, None)
+    return b.market([anchor, *rows], rate=draw(st.sampled_from([0.0, 0.01])), gbps=draw(st.floats(0.1, 50)))
+
+
+@st.composite
+def quotas(draw: st.DrawFn):
+    """Targets of three clouds, each with room for so many nodes."""
+    return tuple(
+        Target(name="t", cloud=c, quotas=(Quota(instance_types=("*",), max_nodes=draw(st.integers(0, 9))),))
+        for c in HOME
+    )
+
+
+def plan_on(market, targets, *workloads, top: int = 20, **project):
+    whole = b.project(*targets, **project)
+    return plan(
+        list(workloads),
+        market,
+        EMPTY,
+        Policy(project=whole, memory=NO_FAILURES, as_of=market.as_of, top=top),
+    )
+
+
+@given(split_markets(), split_jobs(), quotas(), st.one_of(st.none(), st.integers(1, 9)))
+def test_parts_hold_all_nodes_and_each_is_feasible_with_its_own_number(market, job, targets, cap) -> None:
+    placed = plan_on(market, targets, job, pool_cap_nodes=cap)[0]
+    for p in placed.ranked:
+        assert sum(piece.nodes for piece in p.pieces) == p.nodes == job.resources.nodes
+        if not p.parts:
+            continue
+        assert len({part.cloud for part in p.parts}) == len(p.parts) > 1
+        assert len({(part.gpu, part.gpu_count) for part in p.parts}) == 1
+        assert [part.first_rank for part in p.parts] == [0, p.parts[0].nodes]
+        assert p.total_usd == sum((t.usd for t in p.terms if t.usd is not None), Decimal(0))
+        for part in p.parts:
+            alone = replace(job, tunnel=False, resources=replace(job.resources, nodes=part.nodes))
+            c = plan_on(market, targets, alone, pool_cap_nodes=cap)[0].context
+            verdicts = [verdict(c, i) for i in range(len(c.offers)) if c.offers.offer_id(i) == part.offer_id]
+            assert [v.rejections for v in verdicts] == [()]
+    assert [p.total_usd for p in placed.ranked] == sorted(p.total_usd for p in placed.ranked)
+
+
+@given(split_markets(), split_jobs(), quotas())
+def test_a_split_costs_no_less_than_its_parts_without_the_tunnel(market, job, targets) -> None:
+    nothing = replace(job, sync_bytes=1, sync_seconds=1e12)
+    free = {p.offer_id: p for p in plan_on(market, targets, nothing, top=1000)[0].ranked}
+    for p in plan_on(market, targets, job)[0].ranked:
+        if not p.parts:
+            continue
+        speed = min(node_speed(market, next(t for t in market.types if t.name == q.instance_type), 1) for q in p.parts)
+        computing = job.work.hours * 8 / (speed * p.nodes)
+        assert float(p.compute_hours) >= computing - 1e-3
+        assert float(p.total_usd) >= float(p.usd_per_hour) * computing * (1 - 1e-4) - 0.01
+        if p.offer_id in free:
+            assert p.total_usd >= free[p.offer_id].total_usd
+            assert p.finish_hours >= free[p.offer_id].finish_hours
+
+
+@given(split_markets(), split_jobs(), quotas())
+def test_a_job_that_did_not_ask_or_is_sensitive_is_never_split_and_asking_changes_no_single_placement(
+    market, job, targets
+) -> None:
+    asked = plan_on(market, targets, job, top=1000)[0]
+    plain = plan_on(market, targets, replace(job, tunnel=False), top=1000)[0]
+    sensitive = replace(job, resources=replace(job.resources, interconnect_sensitive=True))
+    assert not any(p.parts for p in (*plain.ranked, *plan_on(market, targets, sensitive, top=1000)[0].ranked))
+    singles = [replace(p, rank=0) for p in asked.ranked if not p.parts]
+    assert singles == [replace(p, rank=0) for p in plain.ranked]
+
+
+@given(split_markets(), split_jobs(), split_jobs(), quotas(), st.integers(1, 9))
+def test_the_order_of_split_jobs_is_irrelevant_and_no_pool_is_overfilled(market, one, other, targets, cap) -> None:
+    one, other = replace(one, name="one"), replace(other, name="other")
+    there, back = (plan_on(market, targets, *jobs, pool_cap_nodes=cap) for jobs in ((one, other), (other, one)))
+    assert [(p.workload, p.ranked, p.notes) for p in there] == [(p.workload, p.ranked, p.notes) for p in back]
+    held: dict[str, int] = {}
+    for p in there:
+        for piece in p.ranked[0].pieces if p.ranked else ():
+            held[piece.pool] = held.get(piece.pool, 0) + piece.nodes
+    assert all(nodes <= cap for nodes in held.values())
+
+
+@given(split_markets(), split_jobs(), quotas(), st.one_of(st.none(), st.integers(1, 9)), st.integers(1, 12))
+def test_room_says_for_every_number_of_nodes_what_the_rejections_say(market, job, targets, cap, nodes: int) -> None:
+    held = Holding(
+        job="x", pool="aws:t/us-east-1/p4de/spot", instance_type="p4de.24xlarge", region="us-east-1", target="t",
+        capacity="spot", nodes=2, gpus=16, vcpus=192,
+    )  # fmt: skip
+    project, ledger = b.project(*targets, pool_cap_nodes=cap), Ledger((held,))
+    offers = offers_of(market, project, as_of=market.as_of)
+    sized = replace(job, tunnel=False, resources=replace(job.resources, nodes=nodes))
+    ranking = rank(offers, sized, judge(offers, sized), project=project, ledger=ledger, cool={})
+    most = room(offers, job, project=project, ledger=ledger, cool={})
+    assert ((most >= nodes) == (ranking.bits == 0)).all()
 
 
 @st.composite
