@@ -235,23 +235,27 @@ def peers_of(job: Job, at: int) -> set[tuple[str, str]]:
     return {(row[3], row[7]) for row in (line.split("\t") for line in dump.splitlines()[1:])}
 
 
-@pytest.mark.parametrize("count", [2, 3])
-def test_clouds_meet_and_reduce_through_the_tunnel(jobs: Jobs, tmp_path: Path, count: int) -> None:
+@pytest.mark.parametrize(("count", "underlay", "mtu"), [(2, 1500, 1420), (3, 1460, 1380)])
+def test_clouds_meet_and_reduce_through_the_tunnel(
+    jobs: Jobs, tmp_path: Path, count: int, underlay: int, mtu: int
+) -> None:
     job = jobs(count, delay_ms=15)
     job.serve()
     listeners = [job.clouds.listen(at, tmp_path / f"seen{at}.json") for at in range(count)]
-    stands = job.stand()
+    stands = job.stand(underlay_mtu=underlay)
     for at, stand in enumerate(stands):
-        assert stand["mtu"] == 1420
+        assert stand["mtu"] == mtu
         assert stand["peers"] == [n for n in job.names() if n != f"r{at:02d}"]
         assert job.environment(at) == stand["environment"]
         assert stand["environment"]["MASTER_ADDR"] == job.tunnel_address(0)
         assert stand["environment"]["GLOO_SOCKET_IFNAME"] == job.interface(at)
         assert stand["environment"]["NCCL_SOCKET_IFNAME"] == "=" + job.interface(at)
         assert peers_of(job, at) == {(f"{job.tunnel_address(o)}/32", "25") for o in range(count) if o != at}
-        assert " mtu 1420 " in job.clouds.run(job.clouds.names[at], "ip", "link", "show", job.interface(at)).stdout
+        assert f" mtu {mtu} " in job.clouds.run(job.clouds.names[at], "ip", "link", "show", job.interface(at)).stdout
         if stand["mss_clamp"] == "nft":
-            assert "maxseg size set 1380" in job.clouds.run(job.clouds.names[at], "nft", "list", "ruleset").stdout
+            assert (
+                f"maxseg size set {mtu - 40}" in job.clouds.run(job.clouds.names[at], "nft", "list", "ruleset").stdout
+            )
     job.ring()
     for listener in listeners:
         only_wireguard(listener.stop(), job.url)
@@ -453,6 +457,21 @@ def test_a_narrow_path_that_cuts_packets_is_found(jobs: Jobs) -> None:
     assert {code for code, _, _ in results} <= {76}
     assert "at most 1392 would fit" in results[0][2]
     assert all(code == 0 for code, _, _ in job.up(underlay_mtu=1460))
+
+
+def test_pieces_that_a_router_makes_are_found(jobs: Jobs) -> None:
+    """The kernel's WireGuard lets routers cut its packets (here: path discovery off, so that wireguard-go does too): all arrives, in pieces.
+
+    They are made on the way to the last node only, so it alone can see them; one node that ends is enough to stop the job.
+    """
+    job = jobs(mtu_into_last=1460)
+    for name in job.clouds.names:
+        job.clouds.set(name, "ipv4/ip_no_pmtu_disc=1")
+    job.serve()
+    code, _, err = job.up()[1]
+    assert code == 76
+    assert "MTU 1420 is too large for the path to r00" in err
+    assert "cut in pieces; at most 1392 would fit" in err
 
 
 def test_an_agent_that_is_stopped_takes_its_interface_along(jobs: Jobs) -> None:

@@ -88,10 +88,14 @@ class Clouds:
             ip("link", "add", outer, "netns", self.internet, "type", "veth", "peer", "name", inner, "netns", name)
             self.run(self.internet, "ip", "address", "add", f"192.0.2.{4 * at + 1}/30", "dev", outer)
             self.run(name, "ip", "address", "add", f"{self.address(at)}/30", "dev", inner)
-            mtu = mtu_into_last if at == len(self.names) - 1 else 1500
-            self.run(self.internet, "ip", "link", "set", outer, "mtu", str(mtu), "up")
+            self.run(self.internet, "ip", "link", "set", outer, "mtu", "1500", "up")
             self.run(name, "ip", "link", "set", inner, "mtu", "1500", "up")
             self.run(name, "ip", "route", "add", "default", "via", f"192.0.2.{4 * at + 1}")
+        if mtu_into_last != 1500:
+            # of the route, not of the link: a veth drops what is larger than its own MTU, in silence, when it comes in
+            last = f"192.0.2.{4 * len(self.names) - 4}/30"
+            way = ("dev", f"{self.tag}o{len(self.names) - 1}", "mtu", "lock", str(mtu_into_last))
+            self.run(self.internet, "ip", "route", "replace", last, *way)
         if delay_ms:
             self._delay(delay_ms)
 
