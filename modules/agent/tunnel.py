@@ -33,13 +33,14 @@ def up(config: TunnelConfig) -> dict[str, Any]:
     with _alone(config):
         files.forget(Path(config.env_file))
         mine = public_key(config.run_folder, config.interface)
-        made = wireguard.make(config)
-        say(f"{config.interface} listens on UDP {config.listen_port}; MTU {config.mtu}")
+        fresh = not wireguard.exists(config.interface)
         try:
+            wireguard.make(config)
+            say(f"{config.interface} listens on UDP {config.listen_port}; MTU {config.mtu}")
             peers = learn(config, secret, mine)
             values = environment.variables(config, peers)
         except BaseException:
-            if made:
+            if fresh:  # whatever came to be of it
                 wireguard.remove(config.interface, config.run_folder)
             raise
         met = time.monotonic()

@@ -2,6 +2,7 @@
 
 A kernel without WireGuard gets `wireguard-go`, in the foreground and with its process id kept, so that `down` ends that process and no other.
 Never touches an interface that is not WireGuard's.  Decides neither who the peers are nor whether the tunnel works.
+Run here with wireguard-go between namespaces; neither the kernel's WireGuard nor a live cloud was there to try.
 """
 
 from __future__ import annotations
@@ -44,24 +45,17 @@ def is_wireguard(interface: str) -> bool:
     return exists(interface) and attempt("wg", "show", interface, "listen-port").returncode == 0
 
 
-def make(config: TunnelConfig) -> bool:
-    """The interface, listening; True where this call made it.  Packets from anybody are dropped until peers are set."""
+def make(config: TunnelConfig) -> None:
+    """The interface, listening.  Packets from anybody are dropped until peers are set.  Where this fails, the caller removes what there is."""
     name = config.interface
-    made = not exists(name)
-    if made:
+    if not exists(name):
         _add(name, config.run_folder)
     elif not is_wireguard(name):
         raise AgentError(SYSTEM, f"{name} exists and is not WireGuard's: choose another `interface`")
-    try:
-        private = key_file(config.run_folder, name)
-        run("wg", "set", name, "private-key", str(private), "listen-port", str(config.listen_port))
-        run("ip", "address", "replace", f"{config.tunnel_address}/32", "dev", name)
-        run("ip", "link", "set", "dev", name, "mtu", str(config.mtu), "up")
-    except AgentError:
-        if made:
-            remove(name, config.run_folder)
-        raise
-    return made
+    private = key_file(config.run_folder, name)
+    run("wg", "set", name, "private-key", str(private), "listen-port", str(config.listen_port))
+    run("ip", "address", "replace", f"{config.tunnel_address}/32", "dev", name)
+    run("ip", "link", "set", "dev", name, "mtu", str(config.mtu), "up")
 
 
 def _add(name: str, run_folder: str) -> None:
@@ -96,7 +90,6 @@ def _add(name: str, run_folder: str) -> None:
             return
         time.sleep(0.02)
     words = log.read_text("utf-8", "replace")[-500:].strip()
-    remove(name, run_folder)
     raise AgentError(SYSTEM, f"wireguard-go did not start: {words or 'it said nothing'}")
 
 

@@ -136,7 +136,8 @@ class Rendezvous:
     def seal(self, claim: Claim, status: int, body: bytes) -> str | None:
         """What proves an answer to the node that asked; None for a name nobody expects."""
         member = self.expected.member(claim.name)
-        value = self._proofs[HMAC_SHA256].seal(member, answer_message(claim, status, body)) if member else None
+        scheme = self._proofs.get(HMAC_SHA256)
+        value = scheme.seal(member, answer_message(claim, status, body)) if member and scheme else None
         return f"{HMAC_SHA256} {value}" if value else None
 
     def _over(self) -> Answer:

@@ -42,8 +42,8 @@ def missing() -> str | None:
             return f"`{program}` is not installed"
     if not shutil.which("wireguard-go") and not Path("/sys/module/wireguard").exists():
         return "neither the kernel's WireGuard nor wireguard-go is here"
-    if not Path("/dev/net/tun").exists():
-        return "there is no /dev/net/tun"
+    if not Path("/dev/net/tun").exists() or not os.access("/etc", os.W_OK):
+        return "there is no /dev/net/tun, or /etc/netns cannot be written"
     name = f"sk{secrets.token_hex(3)}"
     made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
     if made.returncode:
