@@ -1,0 +1,280 @@
+"""The contract in AWS's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.model.offer import CapacityType, Fabric
+from tests.stacks.cases import Rendered
+from tests.stacks.checker import resources
+from tests.stacks.rules.common import Found, data_rights, ends_in_user_data, node, of_type, secrets
+
+_GROUP = "${aws_security_group.nodes.id}"
+_GROUPS = "${concat([aws_security_group.nodes.id], var.security_group_ids)}"
+_READ = {"s3:GetObject"}
+_WRITE = {"s3:AbortMultipartUpload", "s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"}
+_SESSION = {
+    "ssm:UpdateInstanceInformation",
+    "ssmmessages:CreateControlChannel",
+    "ssmmessages:CreateDataChannel",
+    "ssmmessages:OpenControlChannel",
+    "ssmmessages:OpenDataChannel",
+}
+
+
+def _templates(r: Rendered) -> dict[str, dict[str, Any]]:
+    return of_type(r.acc, "aws_launch_template")
+
+
+def public_address(r: Rendered) -> Found:
+    for name, subnet in of_type(r.net, "aws_subnet").items():
+        if subnet.get("map_public_ip_on_launch") is not False:
+            yield f"subnet {name} gives public addresses"
+    fabric = r.case.template.fabric is Fabric.EFA
+    if node(r).get("associate_public_ip_address") != '${var.subnet_id == "" ? null : false}':
+        yield "the node may get a public address"
+    for name, template in _templates(r).items():
+        cards = template.get("network_interfaces", [])
+        if bool(cards) != fabric:
+            yield f"{name}: interfaces {len(cards)}"
+        if len(cards) == 1 and cards[0].get("associate_public_ip_address") != "false":
+            yield f"{name}: one interface, which gets the subnet's default"
+        for card in cards:
+            if card.get("associate_public_ip_address", "false") != "false" or "ipv6_address_count" in card:
+                yield f"{name}: public address"
+    yield from _addresses(r)
+
+
+def _addresses(r: Rendered) -> Found:
+    """The one public address there is, is the NAT gateway's."""
+    for _, name, body in (found for document in r.documents.values() for found in resources(document)):
+        if body.keys() & {"ipv6_address_count", "ipv6_addresses", "assign_ipv6_address_on_creation"}:
+            yield f"{name}: IPv6 addresses are public"
+    used = {gateway.get("allocation_id") for gateway in of_type(r.net, "aws_nat_gateway").values()}
+    for name in of_type(r.net, "aws_eip"):
+        if f"${{aws_eip.{name}.id}}" not in used:
+            yield f"address {name} is not the NAT gateway's"
+    for stack, document in (("acc", r.acc), ("cmp", r.cmp)):
+        if of_type(document, "aws_eip"):
+            yield f"{stack}: a public address"
+
+
+def ingress(r: Rendered) -> Found:
+    groups = of_type(r.acc, "aws_security_group")
+    if list(groups) != ["nodes"] or groups["nodes"].get("vpc_id") != "${var.vpc_id}":
+        yield f"groups {sorted(groups)}"
+    for group in groups.values():
+        if group.keys() & {"ingress", "egress"}:
+            yield "inline rules"
+        if r.case.workload.name not in str(group.get("name")):
+            yield "the group is not the job's own"
+    rules = of_type(r.acc, "aws_vpc_security_group_ingress_rule")
+    if set(rules) != {"peers"}:
+        yield f"inbound rules {sorted(rules)}"
+    every = {"referenced_security_group_id": _GROUP, "security_group_id": _GROUP, "ip_protocol": "-1"}
+    for direction in ("ingress", "egress"):
+        rule = of_type(r.acc, f"aws_vpc_security_group_{direction}_rule").get("peers", {})
+        if {key: rule.get(key) for key in every} != every:
+            yield f"{direction}: peers are not the group itself"
+        if rule.keys() & {"cidr_ipv4", "cidr_ipv6", "prefix_list_id", "from_port", "to_port"}:
+            yield f"{direction}: peers and more, or less"
+    yield from _members(r)
+
+
+def _members(r: Rendered) -> Found:
+    """Every interface of every node is in the job's group."""
+    for launch in r.acc["output"].get("launch", {}).get("value", {}).values():
+        if launch.get("security_group_ids") != _GROUPS:
+            yield "nodes are not in the job's group"
+    for name, template in _templates(r).items():
+        for card in template.get("network_interfaces", []):
+            if card.get("security_groups") != _GROUPS:
+                yield f"{name}: an interface outside the job's group"
+    if node(r).get("vpc_security_group_ids") != '${var.subnet_id == "" ? null : var.security_group_ids}':
+        yield "the node is not in the launch's groups"
+
+
+def way_out(r: Rendered) -> Found:
+    out = of_type(r.acc, "aws_vpc_security_group_egress_rule").get("out", {})
+    if (out.get("for_each"), out.get("ip_protocol"), out.get("cidr_ipv4")) != (
+        {"http": 80, "https": 443},
+        "tcp",
+        "0.0.0.0/0",
+    ):
+        yield f"outbound {out}"
+    if (out.get("from_port"), out.get("to_port"), out.get("security_group_id")) != (
+        "${each.value}",
+        "${each.value}",
+        _GROUP,
+    ):
+        yield "outbound is not by the two ports"
+    if r.case.network.own:
+        return
+    routes = {name: of_type(r.net, "aws_route").get(name, {}) for name in ("private", "public")}
+    if any(route.get("destination_cidr_block") != "0.0.0.0/0" for route in routes.values()):
+        yield "no default route"
+    if routes["private"].get("nat_gateway_id") != "${aws_nat_gateway.net.id}":
+        yield "private subnets have no NAT"
+    if routes["public"].get("gateway_id") != "${aws_internet_gateway.net.id}":
+        yield "the NAT gateway's subnet has no way out"
+    for name, route in routes.items():
+        joined = of_type(r.net, "aws_route_table_association").get(name, {})
+        table, every = f"${{aws_route_table.{name}.id}}", f"${{aws_subnet.{name}}}"
+        subnet = "${each.value.id}" if joined.get("for_each") == every else f"${{aws_subnet.{name}.id}}"
+        if (joined.get("subnet_id"), joined.get("route_table_id")) != (subnet, table):
+            yield f"{name}: no route table"
+        if route.get("route_table_id") != table:
+            yield f"{name}: the route is in another table"
+    gateway = of_type(r.net, "aws_nat_gateway").get("net", {})
+    inside = str(gateway.get("subnet_id")).startswith("${aws_subnet.public")
+    if not inside or "aws_route.public" not in gateway.get("depends_on", []):
+        yield "the NAT gateway may be there before its way out"
+
+
+def image(r: Rendered) -> Found:
+    for name, template in _templates(r).items():
+        wanted = r.case.template.machine_image
+        found = str(template.get("image_id"))
+        if wanted.startswith("/"):
+            parameter = r.acc.get("data", {}).get("aws_ssm_parameter", {}).get(name.removesuffix("-head"), {})
+            if (
+                found != f"${{data.aws_ssm_parameter.{name.removesuffix('-head')}.value}}"
+                or parameter.get("name") != wanted
+            ):
+                yield f"{name}: image {found}"
+            if "image_id" not in template.get("lifecycle", {}).get("ignore_changes", []):
+                yield f"{name}: the image follows the parameter, under the job"
+        elif found != wanted or not found.startswith("ami-"):
+            yield f"{name}: image {found}"
+
+
+def disks(r: Rendered) -> Found:
+    for name, template in _templates(r).items():
+        mapped = [disk.get("ebs", {}) for disk in template.get("block_device_mappings", [])]
+        if not mapped or any(disk.get("encrypted") != "true" for disk in mapped):
+            yield f"{name}: a disk is not encrypted"
+        if any(disk.get("kms_key_id") != r.case.access.kms_key_arn for disk in mapped):
+            yield f"{name}: not the user's key"
+        if any(disk.get("delete_on_termination") != "true" for disk in mapped):
+            yield f"{name}: a disk outlives its node, and its bill too"
+    if node(r).keys() & {"root_block_device", "ebs_block_device"}:
+        yield "the node overrides its template's disks"
+
+
+def metadata(r: Rendered) -> Found:
+    wanted = {"http_endpoint": "enabled", "http_tokens": "required", "http_put_response_hop_limit": 1}
+    for name, template in _templates(r).items():
+        options = template.get("metadata_options", {})
+        if {key: options.get(key) for key in wanted} != wanted:
+            yield f"{name}: metadata {options}"
+        if "key_name" in template:
+            yield f"{name}: a key pair"
+    if not _templates(r):
+        yield "no template"
+    if node(r).keys() & {"metadata_options", "key_name", "user_data"}:
+        yield "the node overrides its template's hardening"
+
+
+def capacity(r: Rendered) -> Found:
+    given, made = r.case.compute, node(r)
+    spot = {
+        "market_type": "spot",
+        "spot_options": {"spot_instance_type": "one-time", "instance_interruption_behavior": "terminate"},
+    }
+    target = {"capacity_reservation_target": {"capacity_reservation_id": given.reservation}}
+    wanted: tuple[Any, Any] = (None, None)
+    if given.capacity is CapacityType.SPOT:
+        wanted = (spot, None)
+    elif given.capacity is CapacityType.RESERVED:
+        wanted = ({"market_type": "capacity-block"} if given.capacity_block else None, target)
+    if (made.get("instance_market_options"), made.get("capacity_reservation_specification")) != wanted:
+        yield f"{given.capacity.value}: {made.get('instance_market_options')}"
+    if any("instance_market_options" in template for template in _templates(r).values()):
+        yield "a template says how capacity is bought"
+    grouped = given.cluster and (given.capacity is not CapacityType.RESERVED or given.in_group)
+    if ("placement_group" in made) != grouped:
+        yield "placement group"
+    if bool(of_type(r.acc, "aws_placement_group")) != given.cluster:
+        yield "placement group of the job"
+
+
+def ending(r: Rendered) -> Found:
+    for name, template in _templates(r).items():
+        if template.get("instance_initiated_shutdown_behavior") != "terminate":
+            yield f"{name}: a node that powers itself off is billed on"
+    yield from ends_in_user_data(r)
+
+
+def granted(r: Rendered) -> set[tuple[str, str]]:
+    """(right, place) of every statement that the nodes' role has."""
+    out: set[tuple[str, str]] = set()
+    documents = r.acc.get("data", {}).get("aws_iam_policy_document", {})
+    roles = of_type(r.acc, "aws_iam_role")
+    if (
+        list(roles) != ["node"]
+        or roles["node"].get("assume_role_policy") != "${data.aws_iam_policy_document.trust.json}"
+    ):
+        out.add(("other", f"roles {sorted(roles)}"))
+    attached = of_type(r.acc, "aws_iam_role_policy")
+    for name, policy in attached.items():
+        if (
+            policy.get("role") != "${aws_iam_role.node.name}"
+            or policy.get("policy") != f"${{data.aws_iam_policy_document.{name}.json}}"
+        ):
+            out.add(("other", f"policy {name}"))
+    if documents.keys() - {"trust"} != attached.keys():
+        out.add(("other", f"documents {sorted(documents)}"))
+    for name, document in documents.items():
+        for statement in document["statement"]:
+            out.add(_right(statement, trust=name == "trust"))
+    return out
+
+
+def _right(statement: dict[str, Any], *, trust: bool) -> tuple[str, str]:  # noqa: PLR0911 -- one return a shape
+    actions, places = set(statement.get("actions", [])), statement.get("resources", [])
+    conditions = {(c["test"], c["variable"]): c["values"] for c in statement.get("condition", [])}
+    if statement.get("effect") != "Allow" or len(places) > 1 or statement.keys() & {"not_actions", "not_resources"}:
+        return "other", str(statement)
+    if trust:
+        ours = [{"type": "Service", "identifiers": ["ec2.amazonaws.com"]}]
+        good = actions == {"sts:AssumeRole"} and statement.get("principals") == ours and not places
+        return ("trust", "ec2") if good else ("other", str(statement))
+    if "principals" in statement:
+        return "other", str(statement)
+    place = places[0] if places else ""
+    if actions <= _SESSION and place == "*":
+        return "session", ",".join(sorted(actions))
+    owner = conditions.pop(("StringEquals", "aws:ResourceAccount"), None)
+    if actions in (_READ, _WRITE) and place.endswith("/*") and not conditions and owner:
+        return ("read" if actions == _READ else "write"), place.removeprefix("arn:aws:s3:::").removesuffix("*")
+    if actions == {"s3:ListBucket"} and owner:
+        prefix = conditions.pop(("StringLike", "s3:prefix"), [""])
+        exact = len(prefix) == 2 and prefix[1] == prefix[0] + "*" and prefix[0].endswith("/")
+        if exact and not conditions:
+            return "list", f"{place.removeprefix('arn:aws:s3:::')}/{prefix[0]}"
+    if actions == {"secretsmanager:GetSecretValue"} and not conditions and place.endswith("-??????"):
+        return "secret", place.removesuffix("-??????").rpartition(":secret:")[2]
+    key = {("StringEquals", "kms:ViaService"), ("StringLike", "kms:EncryptionContext:aws:s3:arn")}
+    if actions in ({"kms:Decrypt"}, {"kms:Decrypt", "kms:GenerateDataKey"}) and conditions.keys() == key:
+        return "key", place
+    return "other", str(statement)
+
+
+def rights(r: Rendered) -> Found:
+    expected = {("trust", "ec2")}
+    for right, bucket, prefix in data_rights(r):
+        place = f"{bucket}/{prefix}"
+        expected |= {(right, place), ("list", place)}
+        if r.case.access.kms_key_arn:
+            expected.add(("key", r.case.access.kms_key_arn))
+    expected |= {("secret", path) for path in secrets(r)}
+    if r.case.template.session:
+        expected |= {
+            ("session", ",".join(sorted(a for a in _SESSION if a.startswith(word))))
+            for word in ("ssm:", "ssmmessages:")
+        }
+    if granted(r) != expected:
+        yield f"nodes may {sorted(granted(r) ^ expected)}"
+    role = of_type(r.acc, "aws_iam_role").get("node", {})
+    if role.get("path") != f"/skyplan/{r.case.access.project}/" or "managed_policy_arns" in role:
+        yield "the role is outside skyplan's path"
