@@ -12,13 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.ledger import AvailabilityMemory, Failure, Ledger
-from planner.model.market import Figure, Market
+from planner.model.market import Figure, Mark, Market
 from planner.model.offer import CapacityType, Cloud, Fabric, Link, parts_of_offer_id, split_offer_id
 from planner.model.plan import Placement
 from planner.model.project import Project, Quota, Reservation, Target
 from planner.model.workload import Store, Workload
 from planner.placement.explain import verdict
 from planner.placement.fleet import Placed, Policy, holdings, plan
+from planner.placement.offers import offers_of
+from planner.placement.room import room
 from planner.placement.split import fill, may_split
 from planner.placement.split_cost import ring_latency
 from tests import builders as b
@@ -72,6 +74,8 @@ def test_two_nodes_in_two_clouds_by_hand() -> None:
     # set-up 5 min; a lone address is priced in aws only
     held = 16.02 + 5 / 60
     assert usd(p, "tunnel_addresses") == pytest.approx(Decimal(repr(0.005 * held)), abs=Decimal("0.0001"))
+    assert usd(p, "disk") == pytest.approx(Decimal(repr(2 * 200 * 0.08 / 730 * held)), abs=Decimal("0.0001"))
+    assert usd(p, "outbound") == pytest.approx(Decimal(repr(2 * 0.045 * held)), abs=Decimal("0.0001"))
     assert p.lower_bound
     assert p.total_usd == sum(t.usd for t in p.terms if t.usd is not None)
     detail = next(t.detail for t in p.terms if t.name == "compute")
@@ -162,7 +166,7 @@ def test_ring_latency_is_that_of_the_longest_path(parts: list[tuple[int, float]]
 
 
 @pytest.mark.parametrize(
-    ("room", "nodes", "filled"),
+    ("most", "nodes", "filled"),
     [
         ([7, 7], 8, [7, 1]),
         ([3, 7], 8, [3, 5]),
@@ -174,8 +178,8 @@ def test_ring_latency_is_that_of_the_longest_path(parts: list[tuple[int, float]]
         ([2, 2, 1], 6, [0, 0, 0]),
     ],
 )
-def test_the_first_part_is_filled_first_and_none_is_left_empty(room: list[int], nodes: int, filled: list[int]) -> None:
-    assert fill(np.array([room]), nodes).tolist() == [filled]
+def test_the_first_part_is_filled_first_and_none_is_left_empty(most: list[int], nodes: int, filled: list[int]) -> None:
+    assert fill(np.array([most]), nodes).tolist() == [filled]
 
 
 def test_offer_ids_of_splits_are_read_back() -> None:
@@ -245,6 +249,33 @@ def test_reservations_in_two_clouds_are_used_together_as_they_are_paid_for() -> 
     assert [(part.reservation, part.nodes) for part in best.parts] == [("cr-a", 2), ("cr-g", 2)]
     assert best.usd_per_hour == 0
     assert "less than aws:a/us-east-1/z1/p4de.24xlarge/on_demand, the best in one place" in placed.notes[0]
+
+
+def test_each_of_two_reservations_of_one_pool_holds_its_own_nodes_only() -> None:
+    m = b.market([(P4, AWS, "z1", OD, 30.0), (A2, GCP, "z2", OD, 40.0)], gbps=8.0)
+    place = {"region": "us-east-1", "zone": "z1", "instance_type": "p4de.24xlarge"}
+    reserved = (reservation("small", "a", 1, **place), reservation("large", "a", 2, **place))
+    whole = b.project(Target(name="a", cloud=Cloud.AWS), Target(name="g", cloud=Cloud.GCP), reserved=reserved)
+    offers = offers_of(m, whole, as_of="2026-06-01")
+    most = room(offers, job(9), project=whole, ledger=Ledger(), cool={})
+    held = {r.id: int(most[i]) for i in range(len(offers)) if (r := offers.reserved(i))}
+    assert held == {"small": 1, "large": 2}
+
+
+def test_the_default_cap_keeps_no_part_out_of_an_empty_pool() -> None:
+    quota = Quota(instance_types=("*",), max_nodes=6)
+    targets = tuple(Target(name="t", cloud=c, quotas=(quota,)) for c in (Cloud.AWS, Cloud.GCP))
+    assert [part.nodes for part in choice(run(market(), job(12), project=b.project(*targets))).parts] == [6, 6]
+
+
+def test_a_network_quota_with_room_for_one_node_only_gives_a_part_of_one() -> None:
+    """Two nodes with GPUDirect-TCPX would need four networks of their own; one node needs the shared one."""
+    tcpx = replace(A2, fabric=Fabric.TCPX)
+    m = b.market([(P4, AWS, "", OD, 30.0), (tcpx, GCP, "", OD, 20.0)], gbps=8.0)
+    narrow = Target(name="g", cloud=Cloud.GCP, network_quota=(("*", 4),))
+    quota = Quota(instance_types=("*",), max_nodes=2)
+    placed = run(m, job(3), project=b.project(narrow, Target(name="a", cloud=Cloud.AWS, quotas=(quota,))))
+    assert [(part.cloud, part.nodes) for part in choice(placed).parts] == [("aws", 2), ("gcp", 1)]
 
 
 def test_limits_hold_for_the_whole_job() -> None:
@@ -332,6 +363,20 @@ def test_estimates_are_told() -> None:
     assert "tunnel: aws to gcp: the traffic tariff is unverified (hearsay)" in texts
     assert "tunnel: gcp's price of public addresses is not known and not in the total" in texts
     assert len(texts) == len(set(texts))
+
+
+def test_what_holds_of_all_parts_is_told_once_and_a_part_without_the_head_only_reads() -> None:
+    m = market(marks={0: Mark.STALE | Mark.SOURCES_DISAGREE, 1: Mark.STALE})
+    links = replace(m.links, gbps_estimated=np.ones((2, 2), dtype=bool), gbps=np.array([[9.0, 5.0], [6.0, 9.0]]))
+    m = replace(m, links=links)
+    here = b.checkpoints(1.0, every_hours=1.0)
+    p = choice(run(m, job(checkpoint=here)))
+    assert p.parts[0].cloud == "aws"
+    texts = [c.text for c in p.caveats]
+    assert texts.count("a price is older than its time to live") == 1
+    assert "aws: two sources disagree on a price" in texts
+    assert not any("older" in text and text.startswith(("aws", "gcp")) for text in texts)
+    assert [text for text in texts if "checkpoint" in text] == ["gcp: checkpoint s3://ckpt/x/: 5 Gbit/s is an estimate"]
 
 
 def test_places_of_single_offers_count_the_splits_before_them() -> None:
