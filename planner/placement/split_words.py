@@ -98,7 +98,8 @@ def link_words(found: Splits, k: int) -> str:
 
 def tunnel_note(found: Splits, k: int) -> str:
     """What the tunnel does to the run."""
-    return f"all-reduce over {link_words(found, k)} stretches the run {stretch(found, k):.1f} times"
+    egress = found.scores.terms["sync_egress"][k] / TICKS_PER_USD
+    return f"all-reduce over {link_words(found, k)} stretches the run {stretch(found, k):.1f} times and pays ${egress:.2f} for egress"
 
 
 def _details(offers: Offers, workload: Workload, cells: Cells, found: Splits, k: int) -> dict[str, str]:

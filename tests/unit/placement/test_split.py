@@ -201,7 +201,7 @@ def test_one_place_wins_where_it_holds_all_nodes_and_the_note_says_what_a_split_
     gap = split.total_usd - choice(placed).total_usd
     assert placed.notes[-1] == (
         f"a split over aws and gcp would cost ${gap:.2f} more: all-reduce over 8 Gbit/s and 50 ms there and back "
-        "stretches the run 1.3 times"
+        "stretches the run 1.3 times and pays $2533.40 for egress"
     )
     assert [p.rank for p in placed.ranked] == [0, 1, 2]
 
