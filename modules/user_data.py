@@ -18,7 +18,7 @@ from modules.stores import StoreSetup, store_setup
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError, MissingPart
 from planner.model.offer import Cloud, Fabric
-from planner.model.stack import DataPath, NodeTemplate, StackBase
+from planner.model.stack import ComputeInput, DataPath, NodeTemplate, StackBase, Tunnel
 from planner.model.workload import SecretRef, Workload
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class Node:
     addresses   by rank, () if the cloud assigns them; `head` is rank 0's
     data_paths  how it reaches each store
     stop_after_hours  it powers itself off so long after its boot, whatever the job does
+    tunnel      the job lies in several clouds; `generation` None: the launch's tag says it (AWS, whose templates outlive launches)
     """
 
     cloud: Cloud
@@ -82,6 +83,9 @@ class Node:
     head: str | None = None
     data_paths: tuple[DataPath, ...] = ()
     stop_after_hours: float | None = None
+    tunnel: Tunnel | None = None
+    first_rank: int = 0
+    generation: int | None = None
 
 
 def node_of(
@@ -92,6 +96,9 @@ def node_of(
     head: str | None = None,
 ) -> Node:
     """The node that a template describes; `head` where the template itself fixes no addresses."""
+    tunnel = template.tunnel
+    if tunnel is not None:
+        head = tunnel.members[0][1]
     return Node(
         cloud=stack.cloud,
         region=stack.region,
@@ -105,6 +112,9 @@ def node_of(
         head=template.addresses[0] if template.addresses else head,
         data_paths=data_paths,
         stop_after_hours=template.stop_after_hours,
+        tunnel=tunnel,
+        first_rank=template.first_rank,
+        generation=stack.generation if isinstance(stack, ComputeInput) else None,
     )
 
 
@@ -122,7 +132,7 @@ def user_data(workload: Workload, node: Node) -> str:
         fabric=node.fabric.value,
         nodes=workload.resources.nodes,
         topology=topology_file(node.instance_type),
-        tunnel="",
+        tunnel=node.tunnel.interface if node.tunnel else "",
     )
     text = jinja.get_template("cloud-init.yaml.j2").render(
         job=workload.name,
@@ -163,12 +173,15 @@ def _start(workload: Workload, node: Node, stores: StoreSetup) -> dict[str, Any]
         "ending": ENDINGS[node.cloud],
         "fabric": node.fabric.value,
         "federated": stores.tokens,
-        "first_rank": 0,
+        "fetch": _fetch(node.tunnel.agent_url) if node.tunnel else "",
+        "first_rank": node.first_rank,
+        "generation": node.generation,
         "gpudirect": direct,
         "gpus": node.gpus,
         "head": node.head if nodes > 1 else None,
         "image": image,
         "job": workload.name,
+        "join": _secret(node.tunnel.secret, node.region) if node.tunnel and node.tunnel.secret else None,
         "links": found[0],
         "mounts": stores.mounts,
         "nodes": nodes,
@@ -182,6 +195,7 @@ def _start(workload: Workload, node: Node, stores: StoreSetup) -> dict[str, Any]
         "setup": bool(workload.setup),
         "stop_after_minutes": max(1, round(stop * 60)) if stop is not None else None,
         "store_environment": stores.environment,
+        "tunnel": node.tunnel,
         "volumes": [*folders, *stores.volumes],
         "workdir": workload.workdir,
     }
@@ -204,6 +218,24 @@ def _secret(secret: SecretRef, region: str) -> dict[str, str]:
     """Where the node finds a secret: an ARN names its region, a name is in the node's own."""
     parts = secret.path.split(":")
     return {"env": secret.env, "path": secret.path, "region": parts[3] if parts[0] == "arn" else region}
+
+
+def _fetch(url: str) -> str:
+    """Shell: the agent into `$fetched`, from where skyplan.yaml says; its digest is checked afterwards."""
+    scheme, _, rest = url.partition("://")
+    match scheme:
+        case "https":
+            return f'curl -sfL --retry 5 -o "$fetched" {shlex.quote(url)}'
+        case "s3":
+            return f'aws s3 cp --only-show-errors {shlex.quote(url)} "$fetched"'
+        case "gs":
+            return f'gcloud storage cp {shlex.quote(url)} "$fetched"'
+        case "az":
+            account, _, path = rest.partition("/")
+            blob = shlex.quote(f"https://{account}.blob.core.windows.net/{path}")
+            return f'AZCOPY_AUTO_LOGIN_TYPE=MSI azcopy copy {blob} "$fetched"'
+        case _:
+            return f"{{ echo {shlex.quote(f'skyplan: the agent cannot be fetched from {url!r}')} >&2; exit 69; }}"
 
 
 def _script(commands: str) -> str:

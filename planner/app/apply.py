@@ -10,12 +10,12 @@ Only placements that the plan lists are tried.  Whether the plan may be applied 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from planner.app import compose
-from planner.app.launch import launch, run_of
+from planner.app.launch import Part, launch_parts, run_of
 from planner.app.lease import held
 from planner.app.prepare import Preparer
 from planner.app.recover import recover
@@ -23,6 +23,7 @@ from planner.app.steps import Refused, stack_of
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import SkyplanError, StalePlan, TerraformError
 from planner.model.record import LIVE, Attempt, Node, Run, RunStatus
+from planner.model.stack import WIREGUARD_PORT
 
 if TYPE_CHECKING:
     from planner.app.ports import Ports
@@ -136,7 +137,7 @@ class _Candidates:
     def first_that_runs(self, refused: list[Refused]) -> Run:
         """Launch until one runs; what was refused is added to `refused`.  Raises TerraformError (311) when none is left."""
         for p in self._order.plan.ranked:
-            reason = self._order.barred.get(p.offer_id) or self._closed.get(_place(p))
+            reason = self._order.barred.get(p.offer_id) or next(filter(None, map(self._closed.get, _places(p))), None)
             if reason:
                 self._ports.tell("", f"{p.offer_id}: passed over: {reason}")
                 continue
@@ -150,37 +151,87 @@ class _Candidates:
         raise _none_left(self._order.plan, refused)
 
     def _try(self, p: Placement) -> Run:
-        """Prepare the candidate's place and launch it.  Raises Refused."""
+        """Prepare the candidate's place and launch it; of a split job, the places of all its parts.  Raises Refused."""
         from stacks.wiring import compute_variables  # noqa: PLC0415 - beside its use
 
         plan, ports, writer = self._order.plan, self._ports, self._writer
         try:
-            _, access = self._preparer.prepare(self._stacks(p))
+            if p.parts:
+                prepared = self._preparer.prepare_parts(lambda endpoints: self._sets(p, None, endpoints))
+            else:
+                (only,) = self._sets(p)
+                prepared = ((only, self._preparer.prepare(only)),)
         except Refused as answer:
-            self._closed[_place(p)] = f"{answer.stack} was refused ({answer.code or answer.kind})"
+            self._close(p, answer)
             raise
-        t = compose.instance_type(ports.market, p)
-        ports.tell("", f"launching {p.nodes} x {p.instance_type} ({p.capacity}) in {p.zone or p.region}, rank {p.rank}")
-        run = writer.issue(run_of(plan, p, gpus=p.nodes * t.gpu_count, vcpus=p.nodes * t.vcpus), ports.clock.now())
-        given = self._stacks(p, run.generation).compute
-        launch(ports, writer, run, stack_of(given, ports.synth(given), compute_variables(given, access)))
+        for piece in p.pieces:
+            where = piece.zone or piece.region
+            ports.tell(
+                "",
+                f"launching {piece.nodes} x {piece.instance_type} ({piece.capacity}) in {where}, rank {p.rank}",
+            )
+        types = [(piece.nodes, compose.instance_type(ports.market, piece)) for piece in p.pieces]
+        gpus, vcpus = sum(n * t.gpu_count for n, t in types), sum(n * t.vcpus for n, t in types)
+        run = writer.issue(run_of(plan, p, gpus=gpus, vcpus=vcpus), ports.clock.now())
+        endpoints = {rank: address for _, ready in prepared for rank, address in ready.endpoints.items()}
+        parts: list[Part] = []
+        for piece, given, (_, ready) in zip(p.pieces, self._sets(p, run.generation, endpoints), prepared, strict=True):
+            cmp = given.compute
+            variables = compute_variables(cmp, ready.access)
+            if cmp.tunnel:
+                variables["address_ids"] = dict(ready.address_ids)
+            stack = stack_of(cmp, ports.synth(cmp), variables)
+            parts.append(Part(stack=stack, pool=piece.pool, offer_id=piece.offer_id))
+        if p.parts:
+            self._announce(p, run, endpoints)
+        launch_parts(ports, writer, run, parts)
         return ports.record.runs(plan.name)[-1]
 
-    def _stacks(self, p: Placement, generation: int | None = None) -> StackSet:
+    def _announce(self, p: Placement, run: Run, endpoints: Mapping[str, str]) -> None:
+        """Write down whom the rendezvous must expect.  It holds no secret: `skyplan rendezvous` adds it."""
+        members = [
+            {"name": rank, "tunnel_address": inside, "endpoint": f"{endpoints[rank]}:{WIREGUARD_PORT}"}
+            for rank, inside in zip(sorted(endpoints), p.tunnel_addresses, strict=True)
+        ]
+        document = {"job": run.job, "generation": run.generation, "members": members}
+        file = self._ports.keep(f"rendezvous/{run.id}.json", document)
+        if self._ports.project.rendezvous is not None:
+            text = f"nodes meet at {self._ports.project.rendezvous.url}: skyplan rendezvous --peers {file} --secret-file FILE"
+        else:
+            text = f"nodes wait for their peers' keys, by hand: the peers are in {file}"
+        self._ports.tell("", text)
+
+    def _close(self, p: Placement, answer: Refused) -> None:
+        """Try no other placement where something of the place itself was refused."""
+        for piece, given in zip(p.pieces, self._sets(p), strict=True):
+            names = {given.network.name, given.access.name, given.addresses.name if given.addresses else ""}
+            if answer.stack in names:
+                self._closed[_place(piece)] = f"{answer.stack} was refused ({answer.code or answer.kind})"
+
+    def _sets(
+        self, p: Placement, generation: int | None = None, endpoints: Mapping[str, str] | None = None
+    ) -> tuple[StackSet, ...]:
         order, ports = self._order, self._ports
-        return compose.stack_inputs(
-            order.plan.ranked, p, order.workload, ports.project, ports.market, generation=generation
+        return compose.stack_sets(
+            order.plan.ranked,
+            p,
+            order.workload,
+            ports.project,
+            ports.market,
+            generation=generation,
+            endpoints=endpoints,
         )
 
     def _make_ready(self, chosen: Placement) -> None:
         """The next regions of the ranked set, so that a later unattended move finds them prepared.  A refusal only warns: the job runs."""
         places: dict[Place, Placement] = {}
         for p in self._order.plan.ranked:
-            if _place(p) != _place(chosen) and p.offer_id not in self._order.barred:
+            apart = p.parts or _place(p) in _places(chosen)
+            if not apart and p.offer_id not in self._order.barred:
                 places.setdefault(_place(p), p)
         for p in list(places.values())[: self._order.prepare]:
             try:
-                self._preparer.prepare(self._stacks(p))
+                self._preparer.prepare(*self._sets(p))
             except (Refused, SkyplanError) as error:
                 said = error.error if isinstance(error, Refused) else error
                 self._ports.tell("", f"{p.region} could not be made ready for failing over: {said}")
@@ -217,3 +268,7 @@ def _none_left(plan: PlacementPlan, refused: Sequence[Refused]) -> TerraformErro
 
 def _place(p: Placement) -> Place:
     return (p.cloud, p.target, p.region)
+
+
+def _places(p: Placement) -> tuple[Place, ...]:
+    return tuple(map(_place, p.pieces))

@@ -5,7 +5,8 @@ Decides names, tags and digests of stacks.  Builds no construct (that is `stacks
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +14,25 @@ from planner.iam import aws, azure, gcp, nebius
 from planner.iam.grants import grants_for
 from planner.iam.paths import data_paths
 from planner.model.digest import digest
+from planner.model.grants import Grant, Identity, Permission
 from planner.model.offer import CapacityType, Cloud, Fabric, InstanceType, Region
 from planner.model.plan import Placement, StackRef
-from planner.model.stack import AccessInput, ComputeInput, NetworkInput, NodeTemplate, StackSet
+from planner.model.stack import (
+    AccessInput,
+    AddressInput,
+    ComputeInput,
+    NetworkInput,
+    NodeTemplate,
+    StackSet,
+    Tunnel,
+    rank_key,
+)
 from planner.placement.address import nat_cidr, region_cidr, zone_cidrs
 from planner.placement.cost import disk_gb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.model.grants import Grant
     from planner.model.market import Market
     from planner.model.project import OwnNetwork, Project, Reservation, Target
     from planner.model.reach import DataPath
@@ -36,6 +46,10 @@ DEFAULT_PROVIDER_VERSIONS = {
     Cloud.AZURE: ">= 4.55.0, < 5.0.0",
     Cloud.NEBIUS: ">= 0.6.32, < 0.7.0",
 }
+
+
+#: WireGuard over the smallest network on the way: Google's default of 1,460 bytes less WireGuard's 80
+TUNNEL_MTU = 1380
 
 
 def instance_type(market: Market, placement: Placement) -> InstanceType:
@@ -59,8 +73,19 @@ def own_network(target: Target, region: str) -> OwnNetwork | None:
 
 
 def placement_grants(workload: Workload, placement: Placement, project: Project) -> tuple[Grant, ...]:
-    """What the nodes of this placement may do with data."""
-    return grants_for(workload, target_of(project, placement), Cloud(placement.cloud), project)
+    """What the nodes of this placement may do with data, and, of a part of a tunnelled job, how they prove who they are."""
+    found = grants_for(workload, target_of(project, placement), Cloud(placement.cloud), project)
+    meeting = project.rendezvous if placement.tunnel_addresses else None
+    secret = meeting.secret(placement.cloud) if meeting else None
+    if secret is None:
+        return found
+    join = Grant(
+        identity=Identity.NODE_DATA,
+        permission=Permission.READ_SECRET,
+        resource=f"{secret.store}://{secret.path}",
+        reason="the secret with which a node joins its job's tunnel",
+    )
+    return tuple(sorted({*found, join}))
 
 
 def placement_paths(workload: Workload, placement: Placement, project: Project) -> tuple[DataPath, ...]:
@@ -109,19 +134,39 @@ def _base(kind: str, name: str, workload: Workload | None, placement: Placement,
     }
 
 
+def place_name(placement: Placement) -> str:
+    """`CLOUD-TARGET-REGION`: targets of two clouds may share a name, and Google and Nebius share names of regions."""
+    return f"{placement.cloud}-{placement.target}-{placement.region}"
+
+
 def network_name(placement: Placement) -> str:
-    """`net-TARGET-REGION`."""
-    return f"net-{placement.target}-{placement.region}"
+    """`net-CLOUD-TARGET-REGION`."""
+    return f"net-{place_name(placement)}"
 
 
 def access_name(job: str, placement: Placement) -> str:
-    """`acc-NAME-TARGET-REGION`."""
-    return f"acc-{job}-{placement.target}-{placement.region}"
+    """`acc-NAME-CLOUD-TARGET-REGION`."""
+    return f"acc-{job}-{place_name(placement)}"
 
 
-def compute_name(job: str, generation: int | str) -> str:
-    """`cmp-NAME-gN`."""
-    return f"cmp-{job}-g{generation}"
+def compute_name(job: str, generation: int | str, part: str = "") -> str:
+    """`cmp-NAME-gN`; of a job in several clouds `cmp-NAME-gN-CLOUD`."""
+    return f"cmp-{job}-g{generation}" + (f"-{part}" if part else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Setting:
+    """What all stacks of one placement share.
+
+    usd_per_hour  of all nodes; None leaves prices out, as a placement's id does
+    endpoints     reserved public addresses by rank key, once a tunnel has them
+    """
+
+    workload: Workload
+    project: Project
+    market: Market
+    usd_per_hour: float | None = None
+    endpoints: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def _network(placement: Placement, project: Project, market: Market) -> NetworkInput:
@@ -135,13 +180,13 @@ def _network(placement: Placement, project: Project, market: Market) -> NetworkI
     )
 
 
-def _template(
-    workload: Workload, placement: Placement, project: Project, market: Market, *, priced: bool
-) -> NodeTemplate:
+def _template(placement: Placement, setting: _Setting) -> NodeTemplate:
+    workload, market = setting.workload, setting.market
     t = instance_type(market, placement)
     cloud = Cloud(placement.cloud)
-    many = workload.resources.nodes > 1 and not workload_tunnels(placement)
-    fabric = t.fabric if many and placement.nodes > 1 else Fabric.ETHERNET
+    tunnel = _tunnel(placement, setting)
+    # through a tunnel everything is TCP, between the nodes of one part too: one network for all ranks
+    fabric = t.fabric if placement.nodes > 1 and tunnel is None else Fabric.ETHERNET
     return NodeTemplate(
         key=template_key(placement),
         instance_type=t.name,
@@ -151,22 +196,35 @@ def _template(
         fabric=fabric,
         efa_interfaces=t.efa_interfaces if fabric is Fabric.EFA else 0,
         machine_image=import_module(f"modules.{cloud.value}.images").machine_image(
-            t, placement.region, project.images
+            t, placement.region, setting.project.images
         ),
         disk_gb=disk_gb(workload, market),
         cluster=placement.nodes > 1 and t.placement,
         addresses=placement.addresses,
         nodes=placement.nodes,
         fabric_name=_fabric_name(cloud, t.name, placement.region) if fabric is Fabric.INFINIBAND else "",
-        stop_after_hours=hard_end_hours(workload, float(placement.usd_per_hour) if priced else None),
+        stop_after_hours=hard_end_hours(workload, setting.usd_per_hour),
         session=workload.session,
+        tunnel=tunnel,
         first_rank=placement.first_rank,
     )
 
 
-def workload_tunnels(placement: Placement) -> bool:
-    """Whether this is a part of a job that lies in several clouds."""
-    return bool(placement.tunnel_addresses)
+def _tunnel(placement: Placement, setting: _Setting) -> Tunnel | None:
+    """Of a part of a job that lies in several clouds."""
+    if not placement.tunnel_addresses:
+        return None
+    project = setting.project
+    meeting = project.rendezvous
+    return Tunnel(
+        members=tuple((rank_key(rank), address) for rank, address in enumerate(placement.tunnel_addresses)),
+        mtu=TUNNEL_MTU,
+        url=meeting.url if meeting else "",
+        secret=meeting.secret(placement.cloud) if meeting else None,
+        agent_url=project.agent_url or "",
+        agent_sha256=project.agent_sha256 or "",
+        endpoints=tuple(sorted(setting.endpoints.items())),
+    )
 
 
 def _fabric_name(cloud: Cloud, instance_type: str, region: str) -> str:
@@ -209,20 +267,12 @@ def _policies(
             )
 
 
-def _access(
-    workload: Workload,
-    placement: Placement,
-    siblings: Sequence[Placement],
-    project: Project,
-    market: Market,
-    *,
-    priced: bool = True,
-) -> AccessInput:
+def _access(placement: Placement, siblings: Sequence[Placement], setting: _Setting) -> AccessInput:
     """`siblings`: placements of the ranked set in the same target and region, whose templates stand ready for failing over."""
+    workload, project = setting.workload, setting.project
     target = target_of(project, placement)
-    templates = {
-        template_key(p): _template(workload, p, project, market, priced=priced) for p in (*siblings, placement)
-    }
+    templates = {template_key(p): _template(p, replace(setting, usd_per_hour=float(p.usd_per_hour))) for p in siblings}
+    templates[template_key(placement)] = _template(placement, setting)
     documents, snippets = _policies(workload, placement, project)
     return AccessInput(
         **_base("access", access_name(workload.name, placement), workload, placement, project),
@@ -244,16 +294,10 @@ def reservation_of(project: Project, placement: Placement) -> Reservation | None
     return next((r for r in project.reserved if r.id == placement.reservation and r.target == placement.target), None)
 
 
-def _compute(
-    workload: Workload,
-    placement: Placement,
-    project: Project,
-    market: Market,
-    generation: int,
-    *,
-    priced: bool = True,
-) -> ComputeInput:
-    base = _base("compute", compute_name(workload.name, generation), workload, placement, project)
+def _compute(placement: Placement, generation: int, setting: _Setting, *, plan_id: str) -> ComputeInput:
+    workload, project, market = setting.workload, setting.project, setting.market
+    part = placement.cloud if placement.tunnel_addresses else ""
+    base = _base("compute", compute_name(workload.name, generation, part), workload, placement, project)
     base["tags"] = (*base["tags"][:3], ("skyplan:generation", str(generation)), *base["tags"][3:])
     reserved = reservation_of(project, placement)
     # AWS has launch templates; elsewhere the node itself says what it boots
@@ -262,7 +306,7 @@ def _compute(
         **base,
         job=workload.name,
         generation=generation,
-        plan_id=placement.placement_id,
+        plan_id=plan_id,
         zone=placement.zone,
         instance_type=placement.instance_type,
         capacity=CapacityType(placement.capacity),
@@ -272,7 +316,8 @@ def _compute(
         cluster=placement.nodes > 1 and instance_type(market, placement).placement,
         addresses=placement.addresses,
         first_rank=placement.first_rank,
-        node=_template(workload, placement, project, market, priced=priced) if whole else None,
+        tunnel=bool(placement.tunnel_addresses),
+        node=_template(placement, setting) if whole else None,
         workload=workload if whole else None,
         data_paths=placement_paths(workload, placement, project) if whole else (),
         kms_key_arn=target_of(project, placement).kms_key_arn if whole else None,
@@ -281,7 +326,26 @@ def _compute(
     )
 
 
-def stack_inputs(
+def _endpoints(placement: Placement, setting: _Setting) -> AddressInput | None:
+    """Of a part of a tunnelled job: what is reserved for its nodes."""
+    if not placement.tunnel_addresses:
+        return None
+    workload = setting.workload
+    name = f"adr-{workload.name}-{place_name(placement)}"
+    return AddressInput(
+        **_base("addresses", name, workload, placement, setting.project),
+        job=workload.name,
+        zone=placement.zone,
+        ranks=ranks_of(placement),
+    )
+
+
+def ranks_of(placement: Placement) -> tuple[str, ...]:
+    """The rank keys of a placement's or a part's nodes."""
+    return tuple(rank_key(placement.first_rank + i) for i in range(placement.nodes))
+
+
+def stack_sets(
     ranked: Sequence[Placement],
     placement: Placement,
     workload: Workload,
@@ -289,34 +353,61 @@ def stack_inputs(
     market: Market,
     *,
     generation: int | None,
-) -> StackSet:
-    """The three inputs of one ranked placement.  `generation` None leaves it open (0), as in a plan's digests."""
-    siblings = [
-        p for p in ranked if (p.cloud, p.target, p.region) == (placement.cloud, placement.target, placement.region)
-    ]
-    return StackSet(
-        network=_network(placement, project, market),
-        access=_access(workload, placement, siblings, project, market),
-        compute=_compute(workload, placement, project, market, generation or 0),
+    endpoints: Mapping[str, str] | None = None,
+) -> tuple[StackSet, ...]:
+    """The inputs of one ranked placement, a set per part.  `generation` None leaves it open (0), as in a plan's digests."""
+    setting = _Setting(
+        workload=workload,
+        project=project,
+        market=market,
+        usd_per_hour=float(placement.usd_per_hour),
+        endpoints=endpoints or {},
     )
+    return tuple(
+        StackSet(
+            network=_network(piece, project, market),
+            access=_access(piece, _siblings(ranked, placement, piece), setting),
+            compute=_compute(piece, generation or 0, setting, plan_id=placement.placement_id),
+            addresses=_endpoints(piece, setting),
+        )
+        for piece in placement.pieces
+    )
+
+
+def _siblings(ranked: Sequence[Placement], placement: Placement, piece: Placement) -> list[Placement]:
+    """What the same access stack holds ready: a part of a split job shares it with nothing."""
+    if placement.parts:
+        return []
+    place = (piece.cloud, piece.target, piece.region)
+    return [p for p in ranked if not p.parts and (p.cloud, p.target, p.region) == place]
 
 
 def placement_id(workload: Workload, placement: Placement, project: Project, market: Market) -> str:
     """`p` + 10 hex: what this placement's stacks are made of; no price, score, runner-up, date, generation or version of skyplan."""
-    bare = replace(placement, placement_id="", rank=0)
-    parts = [
-        asdict(_network(bare, project, market)),
-        asdict(_access(workload, bare, (), project, market, priced=False)),
-        asdict(_compute(workload, bare, project, market, 0, priced=False)),
-    ]
+    setting = _Setting(workload=workload, project=project, market=market)
+    parts: list[Any] = []
+    for piece in placement.pieces:
+        bare = replace(piece, placement_id="", rank=0)
+        parts += [
+            asdict(_network(bare, project, market)),
+            asdict(_access(bare, (), setting)),
+            asdict(_compute(bare, 0, setting, plan_id="")),
+        ]
     return "p" + digest(parts).removeprefix("sha256:")[:10]
 
 
-def stack_refs(stacks: StackSet) -> tuple[StackRef, ...]:
+def stack_refs(sets: Sequence[StackSet]) -> tuple[StackRef, ...]:
     """Names and digests for the plan, with the generation left open."""
-    open_name = compute_name(stacks.compute.job, "N")
-    return (
-        StackRef(kind="network", name=stacks.network.name, digest=digest(asdict(stacks.network))),
-        StackRef(kind="access", name=stacks.access.name, digest=digest(asdict(stacks.access))),
-        StackRef(kind="compute", name=open_name, digest=digest(asdict(replace(stacks.compute, name=open_name)))),
-    )
+    found: list[StackRef] = []
+    for stacks in sets:
+        part = stacks.compute.cloud.value if stacks.compute.tunnel else ""
+        open_name = compute_name(stacks.compute.job, "N", part)
+        found += [
+            StackRef(kind="network", name=stacks.network.name, digest=digest(asdict(stacks.network))),
+            StackRef(kind="access", name=stacks.access.name, digest=digest(asdict(stacks.access))),
+            StackRef(kind="compute", name=open_name, digest=digest(asdict(replace(stacks.compute, name=open_name)))),
+        ]
+        if stacks.addresses:
+            given = stacks.addresses
+            found.append(StackRef(kind="addresses", name=given.name, digest=digest(asdict(given))))
+    return tuple(found)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from planner.state.writer import Writer
 
 
+#: a job's stacks in the order of their end: who uses what is gone before what is used
+KINDS = ("compute", "access", "addresses")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destroyed:
     """What was ended: stacks in order, machines that no state knew, networks left for other jobs or on request."""
@@ -41,11 +45,11 @@ def destroy(job: str, ports: Ports, *, keep_network: bool = False, lease_timeout
         writer = ports.record.writer(lease)
         _settle(ports, writer)
         mine = ports.record.stacks(job)
-        for stack in (*(s for s in mine if s.kind == "compute"), *(s for s in mine if s.kind == "access")):
+        for stack in (s for kind in KINDS for s in mine if s.kind == kind):
             destroy_stack(ports, writer, stack)
             gone.append(stack.name)
         _close_runs(ports, writer)
-        leaks = _end_leaks(ports, writer)
+        leaks = _end_leaks(ports, writer, {(s.cloud, s.target, s.region) for s in mine if s.kind == "compute"})
         kept = _networks(ports, writer, gone, keep=keep_network)
         writer.event(None, ports.clock.now(), "destroyed", f"{len(gone)} stack(s) ended")
     return Destroyed(job=job, stacks=tuple(gone), leaks=leaks, kept=kept)
@@ -67,20 +71,19 @@ def _close_runs(ports: Ports, writer: Writer) -> None:
             close(ports, writer, run)
 
 
-def _end_leaks(ports: Ports, writer: Writer) -> tuple[str, ...]:
-    """Whatever the states said: no machine tagged as this job's may live where it ever ran."""
+def _end_leaks(ports: Ports, writer: Writer, places: set[tuple[str, str, str]]) -> tuple[str, ...]:
+    """Whatever the states said: no machine tagged as this job's may live where it ever ran, or in `places`."""
     found: list[str] = []
-    for cloud, target, region in sorted({(r.cloud, r.target, r.region) for r in ports.record.runs(writer.job)}):
+    ran = {(r.cloud, r.target, r.region) for r in ports.record.runs(writer.job)}
+    for cloud, target, region in sorted(ran | places):
         lister = ports.lister(cloud, target, region)
-        left = [i.id for i in lister.instances(project=ports.project.name, job=writer.job)]
-        if not left:
-            continue
-        end(ports, writer, None, left)
-        lister.terminate(left)
-        still = [i.id for i in lister.instances(project=ports.project.name, job=writer.job)]
-        if still:
-            raise CloudError([Diagnostic(code="SKY-APPLY-325", summary=f"{', '.join(still)} cannot be ended")])
-        found += left
+        # a machine may leave behind what only then is seen to be nobody's: its interface, its address
+        while left := [i.id for i in lister.instances(project=ports.project.name, job=writer.job)]:
+            if still := [one for one in left if one in found]:
+                raise CloudError([Diagnostic(code="SKY-APPLY-325", summary=f"{', '.join(still)} cannot be ended")])
+            end(ports, writer, None, left)
+            lister.terminate(left)
+            found += left
     return tuple(found)
 
 

@@ -6,7 +6,7 @@ A generation is issued per attempt and never used for another candidate.  What a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.app.steps import destroy_stack, end_strangers, refuse
@@ -55,28 +55,53 @@ def run_of(plan: PlacementPlan, placement: Placement, *, gpus: int, vcpus: int) 
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A compute stack of a launch, and what a refusal of it is held against."""
+
+    stack: Stack
+    pool: str
+    offer_id: str
+
+
 def launch(ports: Ports, writer: Writer, run: Run, stack: Stack) -> tuple[Node, ...]:
-    """Apply the compute stack and record its nodes.  Raises Refused when nothing of it is left: the run has then failed."""
-    # some answers are about the type in that place alone; the pool may serve its siblings
-    kinds = {"capacity": run.pool, "quota": run.pool, "unknown": run.offer_id}
-    scopes = dict.fromkeys(ABOUT_THE_OFFER, run.offer_id) | kinds
-    intent = writer.intend(replace(stack, status=StackStatus.TOUCHED), Action.APPLY, ports.clock.now(), scope=run.pool)
-    try:
-        ports.terraform.prepare(stack)
-        ports.terraform.apply(stack, ports.tell)
-        nodes = nodes_from(ports.terraform.outputs(stack))
-    except TerraformError as error:
-        refused = refuse(ports, writer, intent, stack, error, scopes=scopes)
-        give_up(ports, writer, run.generation, stack, "refused; what was half made is gone")
-        raise refused from error
-    end_strangers(ports, writer, stack, known=tuple(n.instance_id for n in nodes))
-    writer.launched(intent, run.generation, nodes, ports.clock.now())
+    """Apply the one compute stack of a run and record its nodes.  Raises Refused when nothing of it is left: the run has then failed."""
+    return launch_parts(ports, writer, run, (Part(stack=stack, pool=run.pool, offer_id=run.offer_id),))
+
+
+def launch_parts(ports: Ports, writer: Writer, run: Run, parts: Sequence[Part]) -> tuple[Node, ...]:
+    """Apply the compute stacks of a run one after another; it runs once the last has its nodes.  All or none: raises Refused as `launch` does."""
+    nodes: tuple[Node, ...] = ()
+    for number, part in enumerate(parts, start=1):
+        stack = part.stack
+        intent = writer.intend(
+            replace(stack, status=StackStatus.TOUCHED), Action.APPLY, ports.clock.now(), scope=part.pool
+        )
+        try:
+            ports.terraform.prepare(stack)
+            ports.terraform.apply(stack, ports.tell)
+            made = nodes_from(ports.terraform.outputs(stack))
+        except TerraformError as error:
+            # some answers are about the type in that place alone; the pool may serve its siblings
+            kinds = {"capacity": part.pool, "quota": part.pool, "unknown": part.offer_id}
+            scopes = dict.fromkeys(ABOUT_THE_OFFER, part.offer_id) | kinds
+            refused = refuse(ports, writer, intent, stack, error, scopes=scopes)
+            begun = [p.stack for p in parts[:number]]
+            give_up(ports, writer, run.generation, begun, "refused; what was half made is gone")
+            raise refused from error
+        end_strangers(ports, writer, stack, known={*(n.instance_id for n in made), *ports.terraform.holds(stack)})
+        nodes += made
+        if number < len(parts):
+            writer.done(intent, StackStatus.APPLIED, ports.clock.now())
+        else:
+            writer.launched(intent, run.generation, nodes, ports.clock.now())
     return nodes
 
 
-def give_up(ports: Ports, writer: Writer, generation: int, stack: Stack, text: str) -> None:
+def give_up(ports: Ports, writer: Writer, generation: int, stacks: Sequence[Stack], text: str) -> None:
     """Destroy what a launch made, and close its run.  Raises TerraformError where it cannot."""
-    destroy_stack(ports, writer, stack)
+    for stack in stacks:
+        destroy_stack(ports, writer, stack)
     writer.run_status(generation, RunStatus.FAILED, ports.clock.now(), text)
 
 

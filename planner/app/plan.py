@@ -24,7 +24,7 @@ from planner.model.errors import InputError
 from planner.model.grants import Grant
 from planner.model.ledger import Ledger
 from planner.model.plan import METHOD, Caveat, Placement, PlacementPlan, PlanStatus, StackRef
-from planner.placement.address import addresses, zone_cidrs
+from planner.placement.address import addresses, tunnel_addresses, zone_cidrs
 from planner.placement.fleet import Placed, Policy, ledger_digest, memory_digest, moment
 from planner.placement.fleet import plan as place
 from planner.placement.rank import RANKED
@@ -49,6 +49,12 @@ BARE = Caveat(
 ENDLESS = Caveat(
     code="SKY-RUN-504",
     text="nothing but its own end stops this job: give `stop_after` or `max_total` under `constraints`",
+)
+
+
+STATIC = Caveat(
+    code="SKY-RUN-505",
+    text="no `rendezvous` in skyplan.yaml: nodes wait until an operator lays their peers' keys down on each",
 )
 
 
@@ -141,15 +147,15 @@ def complete(placed: Placed, taken: Ledger, read: inputs.Inputs, policy: Policy,
     access: dict[str, tuple[DataPath, ...]] = {}
     ranked: list[Placement] = []
     for p in placed.ranked:
-        place = f"{p.cloud}:{p.target}"
-        if place not in access:
-            access[place] = compose.placement_paths(workload, p, project)
-        one = replace(
-            p,
-            caveats=tuple(sorted((*p.caveats, *_standing_caveats(p, workload, access[place])))),
-            addresses=_addresses(p, workload, taken, project, market),
-        )
-        rights = compose.placement_grants(workload, one, project)
+        paths: list[DataPath] = []
+        for piece in p.pieces:
+            place = f"{piece.cloud}:{piece.target}"
+            if place not in access:
+                access[place] = compose.placement_paths(workload, piece, project)
+            paths += access[place]
+        one = _addressed(p, workload, taken, project, market)
+        one = replace(one, caveats=tuple(sorted({*p.caveats, *_standing_caveats(p, workload, project, paths)})))
+        rights = tuple(sorted({g for q in one.pieces for g in compose.placement_grants(workload, q, project)}))
         key = compose.grants_digest(rights)
         grants[key] = rights
         one = replace(one, grants_digest=key)
@@ -169,6 +175,14 @@ def complete(placed: Placed, taken: Ledger, read: inputs.Inputs, policy: Policy,
             errored=False,
         ),
     )
+
+
+def _addressed(p: Placement, workload: Workload, taken: Ledger, project: Project, market: Market) -> Placement:
+    """With private addresses; of a split job with addresses in the tunnel, on the whole and on every part."""
+    if not p.parts:
+        return replace(p, addresses=_addresses(p, workload, taken, project, market))
+    inside = tunnel_addresses(p.nodes)
+    return replace(p, tunnel_addresses=inside, parts=tuple(replace(part, tunnel_addresses=inside) for part in p.parts))
 
 
 def _addresses(p: Placement, workload: Workload, taken: Ledger, project: Project, market: Market) -> tuple[str, ...]:
@@ -192,18 +206,22 @@ def _addresses(p: Placement, workload: Workload, taken: Ledger, project: Project
         raise InputError([Diagnostic(code="SKY-REJ-212", summary=f"{workload.name}: {error}")]) from error
 
 
-def _standing_caveats(p: Placement, workload: Workload, paths: tuple[DataPath, ...]) -> tuple[Caveat, ...]:
+def _standing_caveats(
+    p: Placement, workload: Workload, project: Project, paths: Sequence[DataPath]
+) -> tuple[Caveat, ...]:
     """What no offer says by itself: no agent yet, stores without credentials, nothing that stops a job which never ends."""
     found = [BARE, *caveats(paths)]
     if compose.hard_end_hours(workload, float(p.usd_per_hour)) is None:
         found.append(ENDLESS)
+    if p.parts and project.rendezvous is None:
+        found.append(STATIC)
     return tuple(found)
 
 
 def _stacks(ranked: Sequence[Placement], workload: Workload, project: Project, market: Market) -> tuple[StackRef, ...]:
     if not ranked:
         return ()
-    return compose.stack_refs(compose.stack_inputs(ranked, ranked[0], workload, project, market, generation=None))
+    return compose.stack_refs(compose.stack_sets(ranked, ranked[0], workload, project, market, generation=None))
 
 
 def _inputs(placed: Placed, read: inputs.Inputs, policy: Policy, job_file: str) -> dict[str, Any]:

@@ -48,6 +48,10 @@ class StackTool(Protocol):
         """Of a compute stack, rank key to machine id, as the state has them."""
         ...
 
+    def holds(self, stack: Stack) -> frozenset[str]:
+        """Ids of everything that a stack's state has: none of it is a stranger."""
+        ...
+
     def adopt(self, stack: Stack, rank: str, machine: str) -> None:
         """Import a machine as a rank's node."""
         ...
@@ -75,7 +79,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """All of them, with what the project says.  `synth` gives a stack's Terraform JSON."""
+    """All of them, with what the project says.  `synth` gives a stack's Terraform JSON; `keep` writes a document down for people, and says where."""
 
     record: Record
     terraform: StackTool
@@ -86,6 +90,7 @@ class Ports:
     project: Project
     market: Market
     holder: str
+    keep: Callable[[str, Mapping[str, Any]], str] = lambda name, _: name
 
     def where(self, cloud: str, target: str, region: str) -> Where:
         """A place, as the identity that launches and ends machines there."""

@@ -1,4 +1,4 @@
-"""What must stand before a launch: the network of a region, the access of a job in it.  The deployer's work.
+"""What must stand before a launch: the network of a region, a tunnel's endpoints, the access of a job.  The deployer's work.
 
 Each (target, region) is prepared once per call.  A network is shared by jobs, so it is changed under a lease of its own, and a job's access stack is
 noted under that lease: whoever destroys the network next sees that it is in use.
@@ -6,7 +6,8 @@ noted under that lease: whoever destroys the network next sees that it is in use
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.app.lease import held
@@ -15,11 +16,22 @@ from planner.model.record import StackStatus
 
 if TYPE_CHECKING:
     from planner.app.ports import Ports
-    from planner.model.stack import StackSet
+    from planner.model.stack import AccessInput, AddressInput, NetworkInput, StackInput, StackSet
     from planner.state.writer import Writer
 
-Outputs = tuple[dict[str, Any], dict[str, Any]]
 NETWORK_WAIT_SECONDS = 600.0
+Place = tuple[str, str, str]
+Outputs = dict[str, Any]
+Users = list[tuple["StackInput", dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A place that is ready: outputs of its access stack, and of a tunnel's part the reserved endpoints by rank key."""
+
+    access: Outputs
+    endpoints: Mapping[str, str] = field(default_factory=dict[str, str])
+    address_ids: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Preparer:
@@ -28,21 +40,74 @@ class Preparer:
     def __init__(self, ports: Ports, writer: Writer) -> None:
         self._ports = ports
         self._writer = writer
-        self._made: dict[tuple[str, str, str], Outputs] = {}
+        self._made: dict[Place, Prepared] = {}
 
-    def prepare(self, stacks: StackSet) -> Outputs:
-        """Outputs of the network and of the access stack.  Raises Refused, LeaseHeld."""
+    def prepare(self, stacks: StackSet) -> Prepared:
+        """The place of a placement in one cloud.  Raises Refused, LeaseHeld."""
         from stacks.wiring import access_variables  # noqa: PLC0415 - beside its use
 
-        net, acc = stacks.network, stacks.access
-        place = (net.cloud.value, net.target, net.region)
-        if place in self._made:
-            return self._made[place]
+        place = _place(stacks)
+        if place not in self._made:
+            acc = stacks.access
+            network = self._network(stacks.network, lambda made: [(acc, access_variables(acc, made))])
+            self._made[place] = Prepared(access=self._apply(acc, access_variables(acc, network)))
+        return self._made[place]
+
+    def prepare_parts(
+        self, sets_of: Callable[[Mapping[str, str]], tuple[StackSet, ...]]
+    ) -> tuple[tuple[StackSet, Prepared], ...]:
+        """The places of a job in several clouds: every network, then every endpoint, then what needs to know them all.
+
+        `sets_of` makes the stacks' inputs, given the endpoints by rank key.  Raises Refused, LeaseHeld.
+        """
+        from stacks.wiring import access_variables, address_variables, peer_variables  # noqa: PLC0415 - beside its use
+
+        networks: list[Outputs] = []
+        reserved: list[Outputs] = []
+        for stacks in sets_of({}):
+            self._made.pop(_place(stacks), None)  # the job's access there becomes the tunnel's
+            acc, adr = stacks.access, _endpoints(stacks)
+
+            def users(made: Outputs, acc: AccessInput = acc, adr: AddressInput = adr) -> Users:
+                return [
+                    (adr, address_variables(adr, made)),
+                    (acc, access_variables(acc, made) | peer_variables([])),
+                ]
+
+            networks.append(self._network(stacks.network, users))
+            reserved.append(self._apply(adr, address_variables(adr, networks[-1])))
+        everyone = {rank: address for part in reserved for rank, address in part["endpoints"].items()}
+        made: list[tuple[StackSet, Prepared]] = []
+        for stacks, network, own in zip(sets_of(everyone), networks, reserved, strict=True):
+            others = [address for rank, address in sorted(everyone.items()) if rank not in own["endpoints"]]
+            variables = access_variables(stacks.access, network) | peer_variables(others)
+            ready = Prepared(
+                access=self._apply(stacks.access, variables),
+                endpoints=own["endpoints"],
+                address_ids=own["address_ids"],
+            )
+            made.append((stacks, ready))
+        return tuple(made)
+
+    def _network(self, net: NetworkInput, users: Callable[[Outputs], Users]) -> Outputs:
+        """Its outputs.  `users` are noted before its lease is given back, with variables that destroying them would need."""
         ports, writer = self._ports, self._writer
         with held(ports, net.name, wait_seconds=NETWORK_WAIT_SECONDS):
-            network = apply_stack(ports, writer, stack_of(net, ports.synth(net), {}))
-            access = stack_of(acc, ports.synth(acc), access_variables(acc, network))
-            writer.adopt(replace(access, status=StackStatus.TOUCHED), ports.clock.now())
-        made = (network, apply_stack(ports, writer, access))
-        self._made[place] = made
-        return made
+            outputs = apply_stack(ports, writer, stack_of(net, ports.synth(net), {}))
+            for user, variables in users(outputs):
+                stack = stack_of(user, ports.synth(user), variables)
+                writer.adopt(replace(stack, status=StackStatus.TOUCHED), ports.clock.now())
+        return outputs
+
+    def _apply(self, given: StackInput, variables: Mapping[str, Any]) -> Outputs:
+        return apply_stack(self._ports, self._writer, stack_of(given, self._ports.synth(given), variables))
+
+
+def _endpoints(stacks: StackSet) -> AddressInput:
+    if stacks.addresses is None:
+        raise ValueError("a part of a job in several clouds has endpoints")
+    return stacks.addresses
+
+
+def _place(stacks: StackSet) -> Place:
+    return (stacks.network.cloud.value, stacks.network.target, stacks.network.region)

@@ -2,23 +2,28 @@
 
 Terraform writes its state after the cloud's reply and AWS launches know no fixed token, so a killed launch leaves machines that no state knows.
 In this order, under the job's lease: a Terraform that outlived its parent is waited for or ended · machines are listed by their tags · a machine of a
-missing rank is imported, any other is ended · the launch goes on (same plan) or is undone (another plan, or none).
+missing rank is imported where a machine is one resource, any other is ended · the launch goes on (same plan) or is undone (another plan, or none).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.app.compose import compute_name
 from planner.app.launch import ended, give_up, launch, rank_keys
-from planner.app.steps import destroy_stack, end, machines
+from planner.app.steps import destroy_stack, end_strangers, machines
 from planner.model.errors import TerraformError
 from planner.model.record import LIVE, Action, Attempt, Node, Run, RunStatus, Stack, StackStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from planner.app.ports import Ports
     from planner.state.writer import Writer
+
+#: where a machine is one resource of its stack.  Elsewhere it hangs on others (Azure: an interface; Nebius: a reserved address) that would stay outside the
+#: state, or in it with a machine they do not belong to; and names are unique there: what no state knows stands in the way of the next launch
+IMPORTED = frozenset({"aws", "gcp"})
 
 
 def recover(ports: Ports, writer: Writer, *, resume: Callable[[Run], bool]) -> tuple[Run, tuple[Node, ...]] | None:
@@ -28,22 +33,34 @@ def recover(ports: Ports, writer: Writer, *, resume: Callable[[Run], bool]) -> t
     """
     open_intents = _take_up(ports, writer)
     asked_to_end = {i.stack for i in open_intents if i.action is Action.DESTROY}
-    stacks = {s.generation: s for s in ports.record.stacks(writer.job) if s.kind == "compute"}
+    attempts = ports.record.attempts(writer.job)
     resumed: tuple[Run, tuple[Node, ...]] | None = None
     for run in ports.record.runs(writer.job):
-        stack = stacks.get(run.generation)
-        if run.status is RunStatus.STARTING and stack is None:
+        stacks = [s for s in ports.record.stacks(writer.job) if s.kind == "compute" and s.generation == run.generation]
+        begun = any(s.name in asked_to_end for s in stacks)
+        if run.status is RunStatus.STARTING and not stacks:
             writer.run_status(run.generation, RunStatus.FAILED, ports.clock.now(), "never launched")
-        elif run.status is RunStatus.STARTING and stack is not None:
-            if stack.name not in asked_to_end and _may_go_on(open_intents, stack, run) and resume(run):
-                resumed = (run, go_on(ports, writer, run, stack))
-            else:
-                give_up(ports, writer, run.generation, stack, "given up after a crash; what was half made is gone")
-        elif stack is not None and (run.status not in LIVE or _ending(stack, asked_to_end)):
-            finish_ending(ports, writer, run, stack)
-        elif stack is None and run.status in LIVE:
+        elif run.status is RunStatus.STARTING:
+            only = stacks[0] if stacks[0].name == compute_name(run.job, run.generation) else None
+            if only and not begun and _may_go_on(open_intents, only, run) and resume(run):
+                resumed = (run, go_on(ports, writer, run, only))
+            else:  # a launch in several clouds is begun anew: half of it says nothing of the other half
+                give_up(ports, writer, run.generation, stacks, "given up after a crash; what was half made is gone")
+        elif stacks and (
+            run.status not in LIVE
+            or _partly_gone(run, stacks, attempts)
+            or any(_ending(s, asked_to_end) for s in stacks)
+        ):
+            finish_ending(ports, writer, run, stacks)
+        elif not stacks and run.status in LIVE:
             close(ports, writer, run)  # a destroy died between the end of the stack and that of its run
     return resumed
+
+
+def _partly_gone(run: Run, stacks: list[Stack], attempts: tuple[Attempt, ...]) -> bool:
+    """Of a run in several clouds: whether a destroy had ended one of its stacks."""
+    launched = {a.stack for a in attempts if a.generation == run.generation and a.action is Action.APPLY}
+    return bool(launched - {s.name for s in stacks})
 
 
 def _take_up(ports: Ports, writer: Writer) -> tuple[Attempt, ...]:
@@ -78,32 +95,29 @@ def go_on(ports: Ports, writer: Writer, run: Run, stack: Stack) -> tuple[Node, .
 
 
 def take_in(ports: Ports, writer: Writer, run: Run, stack: Stack) -> None:
-    """Import the machines of missing ranks into the state; end every other one that the state lacks."""
+    """Import the machines of missing ranks into the state (IMPORTED clouds only); end everything else that the state lacks."""
     ports.terraform.prepare(stack)
-    known = ports.terraform.nodes(stack)
-    wanted = [key for key in rank_keys(run.nodes) if key not in known]
-    strangers: list[str] = []
+    nodes = ports.terraform.nodes(stack)
+    known = {*nodes.values(), *ports.terraform.holds(stack)}
+    wanted = [key for key in rank_keys(run.nodes) if key not in nodes] if stack.cloud in IMPORTED else []
     for machine in machines(ports, stack):
-        if machine.id in known.values():
+        if machine.id in known or machine.rank not in wanted or machine.state not in {"pending", "running"}:
             continue
-        if machine.rank in wanted and machine.state in {"pending", "running"}:
-            try:
-                ports.terraform.adopt(stack, machine.rank, machine.id)
-            except TerraformError as error:
-                ports.tell(stack.name, f"cannot import {machine.id}: {error}")
-            else:
-                writer.event(run.generation, ports.clock.now(), "imported", f"{machine.id} as {machine.rank}")
-                wanted.remove(machine.rank)
-                continue
-        strangers.append(machine.id)
-    if strangers:
-        end(ports, writer, run.generation, strangers)
-        ports.lister(stack.cloud, stack.target, stack.region).terminate(strangers)
+        try:
+            ports.terraform.adopt(stack, machine.rank, machine.id)
+        except TerraformError as error:
+            ports.tell(stack.name, f"cannot import {machine.id}: {error}")
+        else:
+            writer.event(run.generation, ports.clock.now(), "imported", f"{machine.id} as {machine.rank}")
+            wanted.remove(machine.rank)
+            known.add(machine.id)
+    end_strangers(ports, writer, stack, known=known)
 
 
-def finish_ending(ports: Ports, writer: Writer, run: Run, stack: Stack) -> None:
-    """Destroy a stack whose run is over, or whose destroying was begun."""
-    destroy_stack(ports, writer, stack)
+def finish_ending(ports: Ports, writer: Writer, run: Run, stacks: Sequence[Stack]) -> None:
+    """Destroy the stacks of a run that is over, or whose destroying was begun."""
+    for stack in stacks:
+        destroy_stack(ports, writer, stack)
     if run.status in LIVE:
         close(ports, writer, run)
 

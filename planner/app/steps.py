@@ -5,7 +5,7 @@ What is between the two commits may die at any moment; `planner.app.recover` rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -131,8 +131,8 @@ def _ids(found: tuple[Instance, ...]) -> frozenset[str]:
     return frozenset(i.id for i in found)
 
 
-def end_strangers(ports: Ports, writer: Writer, stack: Stack, *, known: tuple[str, ...]) -> None:
-    """End the machines of a launch that are not `known`, and say so.  Looks until none is left."""
+def end_strangers(ports: Ports, writer: Writer, stack: Stack, *, known: Collection[str]) -> None:
+    """End the machines of a launch that are not `known`, and what they leave behind, and say so.  Looks until none is left."""
     lister = ports.lister(stack.cloud, stack.target, stack.region)
     strangers: list[str] = []
     for _ in range(MOST_LOOKS):

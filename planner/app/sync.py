@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from planner.app import compose
 from planner.app.launch import nodes_from, run_of
 from planner.app.lease import held
-from planner.app.recover import take_in
+from planner.app.recover import IMPORTED, take_in
 from planner.app.steps import stack_of
 from planner.model.diagnostic import Diagnostic, Severity
 from planner.model.errors import InputError, TerraformError
@@ -70,8 +70,11 @@ def sync(job: str, ports: Ports, *, foreign: Foreign | None = None, lease_timeou
 
 def _look(run: Run, ports: Ports, writer: Writer) -> tuple[list[int], list[str]]:
     """Ranks newly lost, and machines of this generation that are no node."""
-    lister = ports.lister(run.cloud, run.target, run.region)
-    alive = {i.id for i in lister.instances(project=ports.project.name, job=run.job, generation=run.generation)}
+    alive = {
+        i.id
+        for place in _places(run, ports)
+        for i in ports.lister(*place).instances(project=ports.project.name, job=run.job, generation=run.generation)
+    }
     nodes = ports.record.nodes(run.job, run.generation)
     lost = [
         replace(n, status=NodeStatus.LOST)
@@ -86,6 +89,12 @@ def _look(run: Run, ports: Ports, writer: Writer) -> tuple[list[int], list[str]]
     return [n.rank for n in lost], sorted(alive - {n.instance_id for n in nodes})
 
 
+def _places(run: Run, ports: Ports) -> list[tuple[str, str, str]]:
+    """Where its nodes are: in several clouds for a job that is split."""
+    stacks = [s for s in ports.record.stacks(run.job) if s.kind == "compute" and s.generation == run.generation]
+    return sorted({(run.cloud, run.target, run.region), *((s.cloud, s.target, s.region) for s in stacks)})
+
+
 def _unfinished(ports: Ports, writer: Writer) -> list[Diagnostic]:
     """A launch that died: if all its machines are there it runs from now on; otherwise apply or destroy has to decide."""
     found: list[Diagnostic] = []
@@ -97,7 +106,8 @@ def _unfinished(ports: Ports, writer: Writer) -> list[Diagnostic]:
         ports.terraform.settle(stack, ports.tell)
         if run is None or intent.action is not Action.APPLY or run.status is not RunStatus.STARTING:
             continue
-        take_in(ports, writer, run, stack)
+        if stack.cloud in IMPORTED:  # elsewhere taking in would end machines, and that is for apply or destroy to do
+            take_in(ports, writer, run, stack)
         try:
             nodes = nodes_from(ports.terraform.outputs(stack))
         except TerraformError:
@@ -113,6 +123,9 @@ def _unfinished(ports: Ports, writer: Writer) -> list[Diagnostic]:
 def _take_in(foreign: Foreign, ports: Ports, writer: Writer) -> tuple[str, ...]:
     """Note a launch that the record has not issued, from its stacks' outputs."""
     plan, generation = foreign.plan, foreign.generation
+    if plan.choice.parts:
+        summary = f"`{plan.name}` lies in several clouds: only `skyplan apply` launches it, and the record knows that"
+        raise InputError([Diagnostic(code="SKY-APPLY-323", summary=summary)])
     if any(r.generation == generation for r in ports.record.runs(plan.name)):
         return ()
     outputs = _outputs(foreign, plan.choice, "compute", ports)
@@ -130,7 +143,7 @@ def _adopt(foreign: Foreign, p: Placement, nodes: tuple[Node, ...], ports: Ports
     from stacks.wiring import access_variables, compute_variables  # noqa: PLC0415 - beside its use
 
     plan, generation, now = foreign.plan, foreign.generation, ports.clock.now()
-    given = compose.stack_inputs(plan.ranked, p, foreign.workload, ports.project, ports.market, generation=generation)
+    (given,) = compose.stack_sets(plan.ranked, p, foreign.workload, ports.project, ports.market, generation=generation)
     network, access = (_outputs(foreign, p, kind, ports) for kind in ("network", "access"))
     t = compose.instance_type(ports.market, p)
     writer.issue(run_of(plan, p, gpus=p.nodes * t.gpu_count, vcpus=p.nodes * t.vcpus), now, generation=generation)
@@ -147,7 +160,7 @@ def _adopt(foreign: Foreign, p: Placement, nodes: tuple[Node, ...], ports: Ports
 
 
 def _outputs(foreign: Foreign, p: Placement, kind: str, ports: Ports) -> dict[str, Any]:
-    stacks = compose.stack_inputs(
+    (stacks,) = compose.stack_sets(
         foreign.plan.ranked, p, foreign.workload, ports.project, ports.market, generation=foreign.generation
     )
     given = {"network": stacks.network, "access": stacks.access, "compute": stacks.compute}[kind]

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.app import compose
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import InputError
 
 if TYPE_CHECKING:
     from planner.app.plan import Result
@@ -20,10 +22,15 @@ if TYPE_CHECKING:
 def inputs_of(
     plan: PlacementPlan, workload: Workload, project: Project, market: Market, generation: int
 ) -> tuple[StackInput, ...]:
-    """The choice's stacks; none where nothing is feasible."""
+    """The choice's stacks; none where nothing is feasible.  Raises InputError for a job in several clouds."""
     if not plan.ranked:
         return ()
-    found = compose.stack_inputs(plan.ranked, plan.choice, workload, project, market, generation=generation)
+    if plan.choice.parts:
+        summary = f"`{plan.name}` lies in several clouds: its endpoints are known only once they are reserved"
+        raise InputError(
+            [Diagnostic(code="SKY-SPEC-113", summary=summary, hint="use `skyplan apply`, which reserves them first")]
+        )
+    (found,) = compose.stack_sets(plan.ranked, plan.choice, workload, project, market, generation=generation)
     return (found.network, found.access, found.compute)
 
 

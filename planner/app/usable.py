@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from planner.iam.grants import SECRET_STORES
 from planner.model.errors import InputError
-from planner.model.offer import Cloud, InstanceType
+from planner.model.offer import Cloud, Fabric, InstanceType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from planner.model.project import Project, Target
     from planner.model.workload import Workload
 
-#: (target, cloud, instance type) -> why
-Reasons = dict[tuple[str, str, str], str]
+#: (target, cloud, instance type, region or `*`) -> why
+Reasons = dict[tuple[str, str, str, str], str]
 #: clouds whose nodes can read their own cloud's secrets in this version
-_READ_SECRETS = frozenset({Cloud.AWS, Cloud.GCP, Cloud.AZURE})
+READ_SECRETS = frozenset({Cloud.AWS, Cloud.GCP, Cloud.AZURE})
 
 
-def unusable(workload: Workload, project: Project, market: Market) -> Mapping[tuple[str, str, str], str]:
+def unusable(workload: Workload, project: Project, market: Market) -> Mapping[tuple[str, str, str, str], str]:
     """Every type of every target that the job could not run on, with the reason."""
     out: Reasons = {}
     for target in project.targets:
@@ -39,8 +39,20 @@ def unusable(workload: Workload, project: Project, market: Market) -> Mapping[tu
                 continue
             why = whole or _of_type(kind, project, market)
             if why:
-                out[target.name, target.cloud.value, kind.name] = why
+                out[target.name, target.cloud.value, kind.name, "*"] = why
+            elif kind.cloud is Cloud.NEBIUS and kind.fabric is Fabric.INFINIBAND and workload.resources.nodes > 1:
+                for region in _without_fabric(kind, market):
+                    why = f"no InfiniBand fabric for {kind.name} is known in {region}"
+                    out[target.name, target.cloud.value, kind.name, region] = why
     return out
+
+
+def _without_fabric(kind: InstanceType, market: Market) -> list[str]:
+    """Nebius regions in which nodes of a type cannot be joined."""
+    from modules.nebius.fabrics import fabric_name  # noqa: PLC0415 - only for several nodes there
+
+    platform = kind.name.split("_", 1)[0]
+    return [r.name for r in market.regions if r.cloud is Cloud.NEBIUS and fabric_name(platform, r.name) is None]
 
 
 def _of_target(workload: Workload, target: Target, *, named: bool) -> str:
@@ -49,7 +61,7 @@ def _of_target(workload: Workload, target: Target, *, named: bool) -> str:
         return f"target `{target.name}` needs `account`, the id of the Nebius project"
     for secret in (*workload.secrets, *([workload.registry_auth] if workload.registry_auth else [])):
         home = SECRET_STORES.get(secret.store)
-        if home is not cloud or cloud not in _READ_SECRETS:
+        if home is not cloud or cloud not in READ_SECRETS:
             return f"nodes in {cloud.value} cannot read the secret {secret.store}://{secret.path} in this version"
     if workload.session and (why := _no_session(cloud)):
         return why

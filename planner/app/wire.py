@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.app.inputs import RECORD_FILE
+from planner.model.digest import pretty
 from planner.state.engine import sqlite_url
 
 if TYPE_CHECKING:
@@ -65,7 +66,18 @@ def ports(project: Project, market: Market, tell: Tell) -> Ports:
         project=project,
         market=market,
         holder=myself(),
+        keep=_keep,
     )
+
+
+def _keep(name: str, document: Mapping[str, Any]) -> str:
+    """Write a document under `.skyplan`, for its owner's eyes only."""
+    path = RECORD_FILE.parent / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    path.write_bytes(pretty(dict(document)))
+    return str(path)
 
 
 def _synth(given: StackInput) -> Mapping[str, Any]:

@@ -35,6 +35,12 @@ _LISTEN = re.compile(r"([0-9.]+|localhost):([0-9]{1,5})", re.ASCII)
     help="Who must come: {job, generation, members: [{name, tunnel_address, secret_sha256, endpoint}]}.",
 )
 @click.option(
+    "--secret-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The join secret that the nodes read from their secret stores, for members without `secret_sha256`.",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     default=1800.0,
@@ -42,19 +48,19 @@ _LISTEN = re.compile(r"([0-9.]+|localhost):([0-9]{1,5})", re.ASCII)
     metavar="SECONDS",
     help="From the start; then whoever waits is told who is missing.",
 )
-def command(listen: str, peers_file: Path, timeout: float) -> None:
+def command(listen: str, peers_file: Path, secret_file: Path | None, timeout: float) -> None:
     """Let the nodes of a job that spans clouds learn each other's WireGuard keys and endpoints.
 
     Each node proves itself with its one-time join secret. The peer set is given out when all are there, or never.
     """
     from planner.server.http import RendezvousServer
-    from planner.server.peers_file import read
+    from planner.server.peers_file import read, shared_secret
     from planner.server.rendezvous import Clock, Rendezvous
 
     at = _LISTEN.fullmatch(listen)
     if not at or int(at[2]) > 65535:  # noqa: PLR2004 - the last port
         raise click.BadParameter(f"`{listen}` is no HOST:PORT, such as 127.0.0.1:8080")
-    expected = read(peers_file)
+    expected = read(peers_file, shared_secret(secret_file) if secret_file else None)
     clock = Clock(wall=time.time, steady=time.monotonic)
     server = RendezvousServer(at[1], int(at[2]), Rendezvous(expected, clock=clock, timeout_seconds=timeout))
 

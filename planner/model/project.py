@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from planner.model.offer import Cloud
-from planner.model.workload import Constraints
+from planner.model.workload import Constraints, SecretRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +128,22 @@ class Federation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rendezvous:
+    """Where nodes of a job in several clouds learn each other's keys (`skyplan rendezvous`).
+
+    url      as nodes reach it
+    secrets  (cloud, reference): the join secret, where that cloud's nodes read it with their own identity
+    """
+
+    url: str
+    secrets: tuple[tuple[str, SecretRef], ...]
+
+    def secret(self, cloud: str) -> SecretRef | None:
+        """That cloud's reference."""
+        return dict(self.secrets).get(cloud)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """skyplan.yaml.  `default_targets` is True where the file names none: one target `default` per cloud then stands."""
 
@@ -149,6 +165,7 @@ class Project:
     agent_url: str | None = None
     agent_sha256: str | None = None
     price_tolerance: float = 0.10
+    rendezvous: Rendezvous | None = None
     tunnels: bool = True
     """Jobs may ask for nodes in several clouds, joined by a tunnel."""
     federation: tuple[Federation, ...] = ()

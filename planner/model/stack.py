@@ -1,6 +1,6 @@
 """What stacks are made of: one frozen input per stack, handed from `app` to `stacks`.  No choice is left open but the generation.
 
-Names: `net-TARGET-REGION`, `acc-NAME-TARGET-REGION`, `cmp-NAME-gN`.  What one stack learns from another comes in as Terraform variables, which the
+Names: `net-CLOUD-TARGET-REGION`, `acc-NAME-CLOUD-TARGET-REGION`, `cmp-NAME-gN`.  What one stack learns from another comes in as Terraform variables, which the
 runner fills from the other's outputs, on every cloud in the same way (`stacks.wiring`):
   net outputs  `subnet_ids` {zone: id} ("" is the key where subnets are regional) and what else the cloud's access stack needs
   acc inputs   variables: the net outputs that `stacks.wiring.ACCESS_VARIABLES` names for the cloud
@@ -65,20 +65,23 @@ class NetworkInput(StackBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tunnel:
-    """A job over several clouds, as every one of its nodes knows it.  Endpoints and public keys come by the rendezvous; no secret is here.
+    """A job over several clouds, as every one of its nodes knows it.  Public keys come by the rendezvous; no secret is here.
 
     members       (rank key, address inside the tunnel) of every rank of the job
+    endpoints     (rank key, reserved public address); () until they are reserved, as in a plan's digests
     mtu           of the tunnel's interface, with the smallest underlay on the way in mind
     url           of the rendezvous service; "" = static: the operator lays the peers' keys down on each node
     secret        reference to the secret with which this cloud's nodes prove who they are; None with a static rendezvous
-    first_rank    of the nodes that this template describes
+    agent_url, agent_sha256   the program that brings the tunnel up, fetched by the node
     """
 
     members: tuple[tuple[str, str], ...]
     mtu: int
     url: str
     secret: SecretRef | None
-    first_rank: int
+    agent_url: str
+    agent_sha256: str
+    endpoints: tuple[tuple[str, str], ...] = ()
     interface: str = "wg0"
     port: int = WIREGUARD_PORT
 
@@ -87,7 +90,7 @@ class Tunnel:
 class AddressInput(StackBase):
     """Per part of a tunnelled job: public endpoints, reserved before anything else, so that no stack waits for another.
 
-    Named `adr-NAME-TARGET-REGION`.  Outputs: `endpoints` {rank key: IPv4 address}, `address_ids` {rank key: what a node attaches}.
+    Named `adr-NAME-CLOUD-TARGET-REGION`.  Outputs: `endpoints` {rank key: IPv4 address}, `address_ids` {rank key: what a node attaches}.
     """
 
     job: str

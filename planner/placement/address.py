@@ -54,3 +54,14 @@ def addresses(subnet: str, job: str, nodes: int, taken: frozenset[str]) -> tuple
         used.add(found)
         out.append(found)
     return tuple(out)
+
+
+TUNNEL_NETWORK = IPv4Network("10.251.0.0/16")
+"""Beyond every region's network (catalog `net_index` stays below 251).  Tunnels of two jobs never meet, so each begins anew."""
+
+
+def tunnel_addresses(nodes: int) -> tuple[str, ...]:
+    """Every rank's address inside its job's tunnel: 10.251.0.1 for the head, and on.  Raises ValueError beyond 65,534 nodes."""
+    if nodes > TUNNEL_NETWORK.num_addresses - 2:
+        raise ValueError(f"{TUNNEL_NETWORK} has no room for {nodes} nodes")
+    return tuple(str(TUNNEL_NETWORK[1 + rank]) for rank in range(nodes))

@@ -149,7 +149,9 @@ def _words(c: Context, i: int, reason: Reject) -> str:  # noqa: C901, PLR0911, P
             at = int(np.flatnonzero(c.ranking.judged.scores.index == i)[0])
             return f"expected finish {c.ranking.judged.scores.finish_hours[at]:.2f} h, deadline {w.constraints.deadline_hours:g} h"
         case Reject.UNUSABLE:
-            return c.ranking.unusable[o.target(i).name, t.cloud.value, t.name]
+            key = (o.target(i).name, t.cloud.value, t.name)
+            found = c.ranking.unusable
+            return found.get((*key, "*")) or found[(*key, o.region(i).name)]
         case _:  # a Flag has combinations too; only single bits are asked for
             raise AssertionError(reason)
 

@@ -39,8 +39,8 @@ RANKED = 20
 """How many placements a plan holds; never fewer than 15 where they exist (Karpenter's spot-to-spot minimum, notes in docs/decisions/0008)."""
 
 
-#: (target, cloud, instance type) -> why nodes there could not run the job: no image with a driver, secrets out of reach
-Unusable = Mapping[tuple[str, str, str], str]
+#: (target, cloud, instance type, region or `*`) -> why nodes there could not run the job: no image with a driver, secrets out of reach
+Unusable = Mapping[tuple[str, str, str, str], str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +85,13 @@ def judge(offers: Offers, workload: Workload) -> Judged:
 
 def unusable_bits(offers: Offers, unusable: Unusable) -> NDArray[np.int32]:
     """UNUSABLE per offer."""
-    hit = np.array(
-        [[(k.name, k.cloud.value, t.name) in unusable for t in offers.market.types] for k in offers.targets], dtype=bool
-    )
-    return np.where(hit[offers.target_ix, offers.type_ix], int(Reject.UNUSABLE), 0).astype(np.int32)
+    targets = {(t.name, t.cloud.value): k for k, t in enumerate(offers.targets)}
+    types = {(t.cloud.value, t.name): k for k, t in enumerate(offers.market.types)}
+    hit = np.zeros((len(targets), len(types), len(offers.market.regions)), dtype=bool)
+    for target, cloud, kind, region in unusable:
+        where = slice(None) if region == "*" else offers.market.region_index[cloud, region]
+        hit[targets[target, cloud], types[cloud, kind], where] = True
+    return np.where(hit[offers.target_ix, offers.type_ix, offers.region_ix], int(Reject.UNUSABLE), 0).astype(np.int32)
 
 
 def limit_bits(scores: Scores | SplitScores, limits: Constraints) -> NDArray[np.int32]:

@@ -5,11 +5,13 @@
 
 The first member is rank 0.  `endpoint` is optional: where the address was reserved before the node, no other one is accepted.
 `secret_sha256` is the SHA-256 of the node's one-time join secret and the key of its proofs: whoever reads the file can join as any
-member.  So a file that others may read is refused.  Nothing here serves or judges a request.
+member.  `skyplan apply` writes the file without it; a secret that all nodes can read (`--secret-file`) then gives each its own.  A file that others may read is refused.  Nothing here serves or judges a request.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import os
 import re
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_MEMBERS = 1024
 MAX_BYTES = 1 << 20
+SHORTEST_SECRET = 16
 JOB = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -71,23 +74,67 @@ def endpoint_problem(text: str) -> str | None:
     return None
 
 
-def read(path: Path) -> Expected:
-    """The expected set of a file.  Raises InputError with every problem found."""
+def derived(shared: bytes, job: str, generation: int, name: str) -> str:
+    """One node's join secret out of a secret that all nodes of a job can read: another for every node and every launch.
+
+    A node that reads the shared secret could derive its peers' too; they read the same store.  `modules/templates/tunnel.sh.j2` does the same.
+    """
+    return hmac.new(shared, f"{job}/{generation}/{name}".encode(), hashlib.sha256).hexdigest()
+
+
+def with_secrets(document: dict[str, Any], shared: bytes) -> dict[str, Any]:
+    """The document with `secret_sha256` on every member that has none."""
+    rows: Any = document.get("members")
+    if not isinstance(rows, list):
+        return document
+    job, generation = str(document.get("job")), int(document.get("generation") or 0)
+    filled: list[Any] = []
+    for row in cast("list[Any]", rows):
+        if isinstance(row, dict) and "secret_sha256" not in row:
+            fields = cast("dict[str, Any]", row)
+            secret = derived(shared, job, generation, str(fields.get("name")))
+            filled.append({**fields, "secret_sha256": hashlib.sha256(secret.encode()).hexdigest()})
+        else:
+            filled.append(row)
+    return {**document, "members": filled}
+
+
+def shared_secret(path: Path) -> bytes:
+    """The shared join secret.  Raises InputError where it cannot be read, is short, or others may read it."""
     try:
         with path.open("rb") as opened:
-            shared = os.fstat(opened.fileno()).st_mode & _OTHERS
+            open_to_others = os.fstat(opened.fileno()).st_mode & _OTHERS
+            secret = opened.read(MAX_BYTES).strip()
+    except OSError as error:
+        raise InputError([_problem(path, "SKY-SPEC-101", f"the join secret cannot be read: {error}")]) from error
+    if open_to_others:
+        raise InputError(
+            [_problem(path, "SKY-SPEC-111", "others may read the file that proves the nodes", f"chmod 600 {path}")]
+        )
+    if len(secret) < SHORTEST_SECRET:
+        text = f"the join secret is shorter than {SHORTEST_SECRET} bytes"
+        raise InputError([_problem(path, "SKY-SPEC-105", text, "openssl rand -hex 32")])
+    return secret
+
+
+def read(path: Path, shared: bytes | None = None) -> Expected:
+    """The expected set of a file; `shared` proves the members for whom it says nothing.  Raises InputError with every problem found."""
+    try:
+        with path.open("rb") as opened:
+            open_to_others = os.fstat(opened.fileno()).st_mode & _OTHERS
             text = opened.read(MAX_BYTES + 1)
         document = json.loads(text) if len(text) <= MAX_BYTES else None
     except (OSError, ValueError) as error:
         raise InputError([_problem(path, "SKY-SPEC-101", f"the peers file cannot be read: {error}")]) from error
-    if shared:
+    if open_to_others:
         hint = f"chmod 600 {path}"
         raise InputError([_problem(path, "SKY-SPEC-111", "others may read the file that proves the nodes", hint)])
     if not isinstance(document, dict):
         raise InputError(
             [_problem(path, "SKY-SPEC-104", f"the peers file must be an object of at most {MAX_BYTES} bytes")]
         )
-    return expected(cast("dict[str, Any]", document), path)
+    found = cast("dict[str, Any]", document)
+    return expected(with_secrets(found, shared) if shared else found, path)
 
 
 def expected(document: dict[str, Any], path: Path) -> Expected:

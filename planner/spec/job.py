@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planner.model.project import Project
     from planner.model.words import Words
 
-#: 40 characters at most: ids made of it, such as acc-NAME-TARGET-REGION, fit every cloud's limits
+#: 40 characters at most: ids made of it, such as acc-NAME-CLOUD-TARGET-REGION, fit every cloud's limits
 NAME: Final = r"[a-z][a-z0-9-]{0,38}[a-z0-9]"
 
 

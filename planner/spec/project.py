@@ -10,8 +10,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from planner.model.diagnostic import Diagnostic, Location, ordered
-from planner.model.project import Project, Suppression, default_targets
-from planner.spec import parts, stores, units
+from planner.model.project import Project, Rendezvous, Suppression, default_targets
+from planner.spec import parts, secret, stores, units
 from planner.spec.backend import backend
 from planner.spec.constraints import CLOUDS, constraints
 from planner.spec.dates import moment
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from planner.model.words import Words
     from planner.spec.yaml_lines import Node
 
+#: name under which a node has the join secret while it joins
+JOIN_SECRET: Final = "SKYPLAN_JOIN_SECRET"  # noqa: S105 -- a name
 _NAME: Final = r"[a-z][a-z0-9-]{0,38}[a-z0-9]"
 _VERSION: Final = r"(?:=|!=|>=|<=|~>|>|<)?\s*[0-9]+(?:\.[0-9]+){0,2}(?:-[0-9A-Za-z.]+)?"
 _RULE: Final = r"SKY-[A-Z]+-[0-9]{3}"
@@ -80,6 +82,7 @@ def _project(f: Fields, words: Words) -> Project:
         price_tolerance=defaults.price_tolerance if tolerance is None else tolerance,
         tunnels=defaults.tunnels if tunnels is None else tunnels,
         federation=federations(f),
+        rendezvous=_rendezvous(f),
     )
 
 
@@ -142,6 +145,36 @@ def _agent(f: Fields) -> tuple[str | None, str | None]:
     sha256 = a.read("sha256", _sha256, required="give the SHA-256 of the agent, 64 hex digits")
     a.finish()
     return (url, sha256) if url and sha256 else (None, None)
+
+
+def _rendezvous(f: Fields) -> Rendezvous | None:
+    """`rendezvous: {url, secrets: {CLOUD: REFERENCE}}`."""
+    r = f.fields("rendezvous")
+    if r is None:
+        return None
+
+    def check(name: str, at: Location, path: str) -> bool:
+        if name not in CLOUDS:
+            f.report.error(at, "SKY-SPEC-102", f"`{path}` is no cloud", f"write one of {', '.join(CLOUDS)}")
+        return name in CLOUDS
+
+    url = r.read("url", _service_url, required="say where nodes reach it, such as https://meet.example.com:8443")
+    found = r.strings("secrets", check=check)
+    r.finish()
+    refs = [(cloud, secret.reference(text, JOIN_SECRET)) for cloud, text in found]
+    for cloud, ref in refs:
+        if ref is None:
+            where = f.report.places["rendezvous.secrets"]
+            f.report.error(
+                where, "SKY-SPEC-111", f"`rendezvous.secrets.{cloud}` is no reference", secret.REFERENCE_HINT
+            )
+    return Rendezvous(url=url, secrets=tuple((cloud, ref) for cloud, ref in refs if ref)) if url else None
+
+
+def _service_url(text: str) -> str:
+    if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?/?", text, re.ASCII):
+        raise units.Malformed("is no address of a service", "write https://HOST:PORT, without credentials and path")
+    return text.rstrip("/")
 
 
 def _agent_url(text: str) -> str:

@@ -64,6 +64,17 @@ def project_properties() -> dict[str, Schema]:
             url=text("Where nodes fetch it.", "https://skyplan.example.com/agent.pyz"),
             sha256=text("Its SHA-256.", pattern="^[0-9a-fA-F]{64}$"),
         ),
+        "rendezvous": record(
+            "Where the nodes of a job in several clouds meet: see `skyplan rendezvous`.",
+            ("url",),
+            url=text("As nodes reach it.", "https://meet.example.com:8443"),
+            secrets=STRINGS
+            | {
+                "description": "By cloud, a reference to the join secret, which its nodes read with their own identity.",
+                "examples": [{"aws": "aws-secretsmanager://acme/join", "gcp": "gcp-secretmanager://acme-ml/join"}],
+                "propertyNames": CLOUD,
+            },
+        ),
         "price_tolerance": {
             "type": "number",
             "minimum": 0,

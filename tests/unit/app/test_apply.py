@@ -34,7 +34,7 @@ def test_the_choice_runs_and_the_record_knows_its_nodes(world: World) -> None:
 
 def test_stacks_are_applied_in_order_and_a_network_once(world: World) -> None:
     world.apply()
-    assert world.log == ["apply net-prod-us-east-1", "apply acc-train-prod-us-east-1", "apply cmp-train-g1"]
+    assert world.log == ["apply net-aws-prod-us-east-1", "apply acc-train-aws-prod-us-east-1", "apply cmp-train-g1"]
 
 
 def test_applying_again_what_runs_is_no_change(world: World) -> None:
@@ -60,11 +60,11 @@ def test_two_capacity_errors_lead_to_the_third_candidate_and_are_remembered(worl
     }
     assert [r.status for r in world.record.runs("train")] == [RunStatus.FAILED, RunStatus.FAILED, RunStatus.RUNNING]
     assert sorted(world.states) == [
-        "acc-train-prod-us-east-1",
-        "acc-train-prod-us-west-2",
+        "acc-train-aws-prod-us-east-1",
+        "acc-train-aws-prod-us-west-2",
         "cmp-train-g3",
-        "net-prod-us-east-1",
-        "net-prod-us-west-2",
+        "net-aws-prod-us-east-1",
+        "net-aws-prod-us-west-2",
     ]
 
 
@@ -107,16 +107,16 @@ def test_when_none_is_left_every_refusal_is_told(world: World) -> None:
 
 
 def test_a_region_that_cannot_be_prepared_is_passed_over_whole(world: World) -> None:
-    world.refusals = {"net-prod-us-east-1": ("quota", "VpcLimitExceeded")}
+    world.refusals = {"net-aws-prod-us-east-1": ("quota", "VpcLimitExceeded")}
     done = world.apply()
     assert done is not None
     assert (done.run.generation, done.run.region) == (1, "us-west-2")
-    assert world.log.count("apply net-prod-us-east-1") == 1
+    assert world.log.count("apply net-aws-prod-us-east-1") == 1
 
 
 def test_further_regions_are_made_ready_after_the_launch(world: World) -> None:
     world.apply(prepare=1)
-    assert world.log[-2:] == ["apply net-prod-us-west-2", "apply acc-train-prod-us-west-2"]
+    assert world.log[-2:] == ["apply net-aws-prod-us-west-2", "apply acc-train-aws-prod-us-west-2"]
     assert world.log.index("apply cmp-train-g1") == 2
 
 
@@ -210,11 +210,11 @@ def test_destroy_leaves_a_network_that_another_job_uses(world: World) -> None:
     world.apply(name="other")
     done = world.destroy()
     assert done is not None
-    assert done.kept == ("net-prod-us-east-1",)
+    assert done.kept == ("net-aws-prod-us-east-1",)
     assert {i.tags["skyplan:job"] for _, i in world.cloud.machines.values()} == {"other"}
     last = world.destroy(name="other")
     assert last is not None
-    assert last.stacks[-1] == "net-prod-us-east-1"
+    assert last.stacks[-1] == "net-aws-prod-us-east-1"
     assert not world.states
     assert not world.cloud.machines
 

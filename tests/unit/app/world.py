@@ -151,6 +151,10 @@ class FakeTerraform:
         self.life.step()
         return {r: m for r, m in self.states.get(stack.name, {}).items() if m in self.cloud.machines}
 
+    def holds(self, stack: Stack) -> frozenset[str]:
+        self.life.step()
+        return frozenset(self.states.get(stack.name, {}).values())
+
     def adopt(self, stack: Stack, rank: str, machine: str) -> None:
         self.log.append(f"import {stack.name} {rank} {machine}")
         self.life.step()

