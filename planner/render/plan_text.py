@@ -17,13 +17,17 @@ EXAMPLES = 1
 
 
 def where(p: Placement) -> str:
-    """`aws us-east-1 use1-az4`, with the target where it is not the default."""
+    """`aws us-east-1 use1-az4`, with the target where it is not the default; of a job in several clouds, each."""
+    if p.parts:
+        return " + ".join(map(where, p.parts))
     target = "" if p.target == "default" else f":{p.target}"
     return " ".join(filter(None, (f"{p.cloud}{target}", p.region, "" if p.zone == p.region else p.zone)))
 
 
 def what(p: Placement) -> str:
     """`2 x p4d.24xlarge spot`."""
+    if p.parts:
+        return " + ".join(map(what, p.parts))
     return f"{f'{p.nodes} x ' if p.nodes > 1 else ''}{p.instance_type} {p.capacity.replace('_', '-')}"
 
 
@@ -51,8 +55,11 @@ def plan_lines(plan: PlacementPlan, *, before: str | None, runners_up: int, expl
     out += _list("caveats", [f"{c.text} [{c.code}]" for c in best.caveats], paint, "yellow")
     grants = plan.grants.get(best.grants_digest, ())
     out += _list("grants", [f"{g.identity.value} {g.permission.value} {g.resource}: {g.reason}" for g in grants], paint)
-    paths = plan.access.get(f"{best.cloud}:{best.target}", ())
-    out += _list("stores", [f"{path.uri} by {path.reach.value}: {path.detail}" for path in paths], paint)
+    places = dict.fromkeys(f"{piece.cloud}:{piece.target}" for piece in best.pieces)
+    reached = dict.fromkeys(
+        f"{path.uri} by {path.reach.value}: {path.detail}" for place in places for path in plan.access.get(place, ())
+    )
+    out += _list("stores", reached, paint)
     out += _rejected(plan, paint, explain=explain)
     return out
 
