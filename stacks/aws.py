@@ -1,6 +1,7 @@
-"""The three stacks of a placement on AWS.  Decides what goes into which stack; the resources are `modules.aws`'s.
+"""The stacks of a placement on AWS.  Decides what goes into which stack; the resources are `modules.aws`'s.
 
 `net`  one network per target and region, shared by jobs; or the user's own, then only its ids are handed on.
+`adr`  public endpoints of a tunnelled job's nodes.  They cost while they stand, whether a node has them or not.
 `acc`  what a job's nodes are and may do.  Everything here is reviewed; nothing here runs.
 `cmp`  the nodes of one launch attempt.  Its identity may launch, terminate and describe; so nothing else is in it.
 """
@@ -13,14 +14,15 @@ from typing import Any
 
 from modules import cdk
 from modules.aws import access as aws
+from modules.aws.address import Endpoints
 from modules.aws.compute import Nodes, NodesProps
 from modules.aws.network import Network, NetworkProps, Peers
 from modules.user_data import node_of, user_data
 from planner.model.offer import CapacityType
-from planner.model.stack import AccessInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
+from planner.model.stack import AccessInput, AddressInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
 from stacks.base import CloudStack
 from stacks.naming import label
-from stacks.wiring import ACCESS_VARIABLES
+from stacks.wiring import ADDRESS_IDS, PEER_ENDPOINTS, TUNNEL_COMPUTE_VARIABLES, declared, tunnel_port
 
 #: attempts per call.  The provider's default (25; 0 means the same) takes 10 min over a capacity error, 5 take 4 s and survive throttling
 MAX_RETRIES = 5
@@ -57,12 +59,16 @@ class _AwsStack(CloudStack):
 
 
 class NetworkStack(_AwsStack):
-    """Outputs: `vpc_id`, `subnet_ids` {zone: id}, `security_group_ids`."""
+    """Outputs: `vpc_id`, `subnet_ids` {zone: id}, `public_subnet_ids` {zone: id}, `security_group_ids`.
+
+    Of the user's own network one list of subnets is known: a tunnelled job in it needs them to have a route to an Internet gateway.
+    """
 
     def __init__(self, app: cdk.App, given: NetworkInput) -> None:
         super().__init__(app, given)
         if given.own is not None:
-            self._outputs(given.own.vpc_id, dict(given.own.subnets), given.own.security_group_ids)
+            subnets = dict(given.own.subnets)
+            self._outputs(given.own.vpc_id, subnets, subnets, given.own.security_group_ids)
             return
         made = Network(
             self,
@@ -75,23 +81,37 @@ class NetworkStack(_AwsStack):
                 tags=given.tags,
             ),
         )
-        self._outputs(made.vpc.ref(), made.subnet_ids, ())
+        self._outputs(made.vpc.ref(), made.subnet_ids, made.public_subnet_ids, ())
 
-    def _outputs(self, vpc_id: str, subnet_ids: str | dict[str, str], groups: tuple[str, ...]) -> None:
+    def _outputs(
+        self, vpc_id: str, subnet_ids: str | dict[str, str], public: str | dict[str, str], groups: tuple[str, ...]
+    ) -> None:
         cdk.output(self, "vpc_id", vpc_id, "The network")
         cdk.output(self, "subnet_ids", subnet_ids, "Zone id to subnet id")
+        cdk.output(self, "public_subnet_ids", public, "Zone id to the subnet with a route to the Internet")
         cdk.output(self, "security_group_ids", list(groups), "The user's own groups for every node, if any")
 
 
+class AddressStack(_AwsStack):
+    """Outputs: `endpoints` {rank: IPv4 address}, `address_ids` {rank: allocation id}."""
+
+    def __init__(self, app: cdk.App, given: AddressInput) -> None:
+        super().__init__(app, given)
+        made = Endpoints(self, name=given.name, ranks=given.ranks, tags=given.tags)
+        self.address_outputs(made.addresses, made.ids)
+
+
 class AccessStack(_AwsStack):
-    """Variables: `stacks.wiring.ACCESS_VARIABLES`.  Outputs: `launch`, `node_identity`, `data_snippets`."""
+    """Variables: `stacks.wiring.declared`.  Outputs: `launch`, `node_identity`, `data_snippets`."""
 
     def __init__(self, app: cdk.App, given: AccessInput) -> None:
         super().__init__(app, given)
         self._given = given
-        ref = {n: cdk.variable(self, n, kind, text) for n, (kind, text) in ACCESS_VARIABLES[given.cloud].items()}
-        self._subnets = ref["subnet_ids"].strip("${}")
+        ref = {n: cdk.variable(self, n, kind, text) for n, (kind, text) in declared(given).items()}
+        self._ref = ref
         peers = Peers(self, name=f"{given.project}-{given.name}", vpc_id=ref["vpc_id"], tags=given.tags)
+        if port := tunnel_port(given):
+            peers.open_tunnel(port, ref[PEER_ENDPOINTS])
         self._groups = f"${{concat([{peers.id.strip('${}')}], {ref['security_group_ids'].strip('${}')})}}"
         self._role = aws.NodeRole(
             self,
@@ -124,6 +144,11 @@ class AccessStack(_AwsStack):
             "placement_group": group,
         }
 
+    def _subnet(self, template: NodeTemplate) -> str:
+        """A tunnel's node answers from its own address, so it stands where the way out is no NAT gateway."""
+        ids = self._ref["public_subnet_ids" if template.tunnel else "subnet_ids"].strip("${}")
+        return f'${{{ids}["{template.zone}"]}}'
+
     def _template(self, template: NodeTemplate) -> aws.NodeTemplate:
         given = self._given
         node = node_of(template, given, given.data_paths, head=given.head_address)
@@ -137,7 +162,7 @@ class AccessStack(_AwsStack):
                 user_data=user_data(given.workload, node),
                 disk_gb=template.disk_gb,
                 efa=template.efa_interfaces,
-                subnet_id=f'${{{self._subnets}["{template.zone}"]}}',
+                subnet_id=self._subnet(template),
                 security_group_ids=self._groups,
                 head_address=node.head,
                 profile_arn=self._role.profile.ref("arn"),
@@ -148,11 +173,12 @@ class AccessStack(_AwsStack):
 
 
 class ComputeStack(_AwsStack):
-    """Variables: `VARIABLES`.  Outputs: `nodes`, `plan_id`, `billing_end`."""
+    """Variables: `VARIABLES`, with a tunnel also `address_ids`.  Outputs: `nodes`, `plan_id`, `billing_end`."""
 
     def __init__(self, app: cdk.App, given: ComputeInput) -> None:
         super().__init__(app, given)
-        ref = {name: cdk.variable(self, name, kind, text) for name, (kind, text) in VARIABLES.items()}
+        known = VARIABLES | (TUNNEL_COMPUTE_VARIABLES if given.tunnel else {})
+        ref = {name: cdk.variable(self, name, kind, text) for name, (kind, text) in known.items()}
         reserved = given.capacity is CapacityType.RESERVED
         addresses = given.addresses or ("",) * given.nodes
         made = Nodes(
@@ -162,7 +188,7 @@ class ComputeStack(_AwsStack):
                 instance_type=given.instance_type,
                 market=given.reservation if reserved else given.capacity.value,
                 capacity_block=given.capacity_block,
-                ranks=tuple((rank_key(rank), address) for rank, address in enumerate(addresses)),
+                ranks=tuple((rank_key(rank), address) for rank, address in enumerate(addresses, given.first_rank)),
                 template_id=ref["launch_template_id"],
                 template_version=ref["launch_template_version"],
                 head_template_id=ref["head_launch_template_id"],
@@ -172,6 +198,7 @@ class ComputeStack(_AwsStack):
                 # a reservation made outside the group has no capacity inside it
                 placement_group=ref["placement_group"] if given.cluster and (not reserved or given.in_group) else None,
                 tags=given.tags,
+                address_ids=ref.get(ADDRESS_IDS),
             ),
         )
         self.compute_outputs(given, made.described(given.zone), BILLING_END)

@@ -1,7 +1,8 @@
-"""The three stacks of a placement on Azure.  Decides what goes into which stack; the resources are `modules.azure`'s.
+"""The stacks of a placement on Azure.  Decides what goes into which stack; the resources are `modules.azure`'s.
 
 `net`  one network per target and region, shared by jobs, and the resource group of all of them; or the user's own network, then only its ids
        are handed on (its owner's security groups are not touched: nodes carry the job's own).
+`adr`  public endpoints of a tunnelled job's nodes.  They cost while they stand, whether a node has them or not.
 `acc`  what a job's nodes are and may do.  Everything here is reviewed; nothing here runs.
 `cmp`  the nodes of one launch attempt with their interfaces.  Its identity may launch, delete and describe; so nothing else is in it.
 Checked against the provider's schema and run with a stub of it, never against a live subscription.
@@ -15,6 +16,7 @@ from typing import Any
 
 from modules import cdk
 from modules.azure import access as azure
+from modules.azure.address import Endpoints
 from modules.azure.compute import Nodes, NodesProps
 from modules.azure.names import resource_name
 from modules.azure.network import Network, NetworkProps, resource_group
@@ -22,10 +24,17 @@ from modules.user_data import node_of, packed, user_data
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError
 from planner.model.offer import CapacityType, Cloud, Fabric
-from planner.model.stack import AccessInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
+from planner.model.stack import AccessInput, AddressInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
 from stacks.base import CloudStack
 from stacks.naming import label
-from stacks.wiring import ACCESS_VARIABLES
+from stacks.wiring import (
+    ADDRESS_IDS,
+    ADDRESS_VARIABLES,
+    PEER_ENDPOINTS,
+    TUNNEL_COMPUTE_VARIABLES,
+    declared,
+    tunnel_port,
+)
 
 #: variable of the compute stack -> (type, description)
 VARIABLES = {
@@ -67,7 +76,10 @@ class _AzureStack(CloudStack):
 
 
 class NetworkStack(_AzureStack):
-    """Outputs: `resource_group`, `subnet_ids` {zone: id}."""
+    """Outputs: `resource_group`, `subnet_ids` {zone: id}, `public_subnet_ids` {zone: id}.
+
+    Of the user's own network one list of subnets is known: a tunnelled job in it needs them to be without a NAT gateway.
+    """
 
     def __init__(self, app: cdk.App, given: NetworkInput) -> None:
         super().__init__(app, given)
@@ -75,7 +87,7 @@ class NetworkStack(_AzureStack):
             self, project=given.project, name=given.name, region=given.region, tags=given.tags
         )
         if given.own is not None:
-            subnet_ids = dict(given.own.subnets)
+            subnet_ids = public = dict(given.own.subnets)
         else:
             made = Network(
                 self,
@@ -85,17 +97,37 @@ class NetworkStack(_AzureStack):
                     region=given.region,
                     group=group,
                     cidr=given.cidr,
+                    nat_cidr=given.nat_cidr,
                     zones=given.zones,
                     tags=given.tags,
                 ),
             )
-            subnet_ids = made.subnet_ids
+            subnet_ids, public = made.subnet_ids, made.public_subnet_ids
         cdk.output(self, "resource_group", group, "Group of everything that jobs here are made of")
         cdk.output(self, "subnet_ids", subnet_ids, "Zone to subnet id; the empty key is the region's")
+        cdk.output(self, "public_subnet_ids", public, "Zone to the subnet without a NAT gateway")
+
+
+class AddressStack(_AzureStack):
+    """Variables: `stacks.wiring.ADDRESS_VARIABLES`.  Outputs: `endpoints` {rank: IPv4 address}, `address_ids` {rank: id}."""
+
+    def __init__(self, app: cdk.App, given: AddressInput) -> None:
+        super().__init__(app, given)
+        ref = {n: cdk.variable(self, n, kind, text) for n, (kind, text) in ADDRESS_VARIABLES[Cloud.AZURE].items()}
+        made = Endpoints(
+            self,
+            project=given.project,
+            name=given.name,
+            region=given.region,
+            group=ref["resource_group"],
+            ranks=given.ranks,
+            tags=given.tags,
+        )
+        self.address_outputs(made.addresses, made.ids)
 
 
 class AccessStack(_AzureStack):
-    """Variables: `stacks.wiring.ACCESS_VARIABLES`.  Outputs: `launch`, `node_identity`, `node_principal_id`, `node_client_id`, `data_snippets`.
+    """Variables: `stacks.wiring.declared`.  Outputs: `launch`, `node_identity`, `node_principal_id`, `node_client_id`, `data_snippets`.
 
     Raises InputError for `access: session`, and for more nodes on InfiniBand than one placement group holds.
     """
@@ -103,8 +135,8 @@ class AccessStack(_AzureStack):
     def __init__(self, app: cdk.App, given: AccessInput) -> None:
         super().__init__(app, given)
         _check(given)
-        ref = {n: cdk.variable(self, n, kind, text) for n, (kind, text) in ACCESS_VARIABLES[Cloud.AZURE].items()}
-        self._subnets = ref["subnet_ids"].removeprefix("${").removesuffix("}")
+        ref = {n: cdk.variable(self, n, kind, text) for n, (kind, text) in declared(given).items()}
+        self._ref = ref
         self._place = azure.Place(
             project=given.project,
             name=given.name,
@@ -114,6 +146,8 @@ class AccessStack(_AzureStack):
         )
         self._identity = azure.NodeIdentity(self, self._place, given.policies, given.account).identity
         self._peers = azure.Peers(self, self._place)
+        if port := tunnel_port(given):
+            self._peers.open_tunnel(port, ref[PEER_ENDPOINTS])
         launch = {template.key: self._launch(template) for template in given.templates}
         cdk.output(self, "launch", launch, "What a launch needs, by template key")
         cdk.output(self, "node_identity", self._identity.ref(), "The identity that the orchestrator gives to nodes")
@@ -130,7 +164,7 @@ class AccessStack(_AzureStack):
             proximity_group = azure.proximity_group(self, name, self._place).ref()
         return {
             "resource_group": self._place.group,
-            "subnet_id": self._subnet(template.zone),
+            "subnet_id": self._subnet(template),
             "security_group_id": self._peers.rules.ref(),
             "peers_id": self._peers.peers.ref(),
             "identity_id": self._identity.ref(),
@@ -138,21 +172,23 @@ class AccessStack(_AzureStack):
             "proximity_group_id": proximity_group,
         }
 
-    def _subnet(self, zone: str) -> str:
-        """The zone's subnet, or the region's."""
-        regional = f'{self._subnets}[""]'
-        return f'${{try({self._subnets}["{zone}"], {regional})}}' if zone else f"${{{regional}}}"
+    def _subnet(self, template: NodeTemplate) -> str:
+        """The zone's subnet, or the region's.  A tunnel's node answers from its own address, so it stands where the way out is no NAT gateway."""
+        ids = self._ref["public_subnet_ids" if template.tunnel else "subnet_ids"].removeprefix("${").removesuffix("}")
+        regional = f'{ids}[""]'
+        return f'${{try({ids}["{template.zone}"], {regional})}}' if template.zone else f"${{{regional}}}"
 
 
 class ComputeStack(_AzureStack):
-    """Variables: `VARIABLES`.  Outputs: `nodes`, `plan_id`, `billing_end`."""
+    """Variables: `VARIABLES`, with a tunnel also `address_ids`.  Outputs: `nodes`, `plan_id`, `billing_end`."""
 
     def __init__(self, app: cdk.App, given: ComputeInput) -> None:
         super().__init__(app, given)
         node, workload = given.node, given.workload
         if node is None or workload is None:
             raise ValueError(f"{given.name}: on Azure a compute stack needs the node and the workload")
-        ref = {name: cdk.variable(self, name, kind, text) for name, (kind, text) in VARIABLES.items()}
+        known = VARIABLES | (TUNNEL_COMPUTE_VARIABLES if given.tunnel else {})
+        ref = {name: cdk.variable(self, name, kind, text) for name, (kind, text) in known.items()}
         addresses = given.addresses or ("",) * given.nodes
         made = Nodes(
             self,
@@ -177,6 +213,7 @@ class ComputeStack(_AzureStack):
                 # Azure takes a capacity reservation or a proximity group, never both
                 proximity_group=None if given.capacity is CapacityType.RESERVED else ref["proximity_group_id"],
                 tags=given.tags,
+                address_ids=ref.get(ADDRESS_IDS),
             ),
         )
         self.compute_outputs(given, made.described(), BILLING_END)

@@ -24,3 +24,8 @@ class CloudStack(cdk.Stack):
         cdk.output(self, "nodes", nodes, "The nodes by rank")
         cdk.output(self, "plan_id", given.plan_id, "The placement that these nodes are")
         cdk.output(self, "billing_end", billing_end, "How billing stops by itself")
+
+    def address_outputs(self, endpoints: str, address_ids: str) -> None:
+        """`endpoints`, `address_ids`."""
+        cdk.output(self, "endpoints", endpoints, "Public address of each rank's node")
+        cdk.output(self, "address_ids", address_ids, "What each rank's node attaches")

@@ -1,6 +1,7 @@
-"""The three stacks of a placement on GCP.  Decides what goes into which stack; the resources are `modules.gcp`'s.
+"""The stacks of a placement on GCP.  Decides what goes into which stack; the resources are `modules.gcp`'s.
 
 `net`  one network per target and region, shared by jobs; or the user's own, then only its ids are handed on.
+`adr`  public endpoints of a tunnelled job's nodes.  They cost while they stand, whether a node has them or not.
 `acc`  what a job's nodes are and may do, who reaches them, the networks of their GPU fabric.  Everything here is reviewed; nothing here runs.
 `cmp`  the nodes of one launch attempt.  Its identity may launch, terminate and describe; so nothing else is in it.
 """
@@ -13,6 +14,7 @@ from typing import Any
 
 from modules import cdk
 from modules.gcp import access as gcp
+from modules.gcp.address import Endpoints
 from modules.gcp.compute import Nodes, NodesProps
 from modules.gcp.fabric import FabricProps, Fabrics
 from modules.gcp.images import secure_boot
@@ -20,10 +22,10 @@ from modules.gcp.names import resource_name
 from modules.gcp.network import Network, NetworkProps
 from modules.user_data import node_of, user_data
 from planner.model.offer import CapacityType, Fabric
-from planner.model.stack import AccessInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
+from planner.model.stack import AccessInput, AddressInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
 from stacks.base import CloudStack
 from stacks.naming import label
-from stacks.wiring import ACCESS_VARIABLES
+from stacks.wiring import ADDRESS_IDS, PEER_ENDPOINTS, TUNNEL_COMPUTE_VARIABLES, declared, tunnel_port
 
 #: variable of the compute stack -> (type, description)
 VARIABLES = {
@@ -78,20 +80,31 @@ class NetworkStack(_GcpStack):
         cdk.output(self, "subnet_ids", subnet_ids, "Zone to subnetwork")
 
 
+class AddressStack(_GcpStack):
+    """Outputs: `endpoints` {rank: IPv4 address}, `address_ids` {rank: the same, which is what a node attaches}."""
+
+    def __init__(self, app: cdk.App, given: AddressInput) -> None:
+        super().__init__(app, given)
+        made = Endpoints(
+            self, project=given.project, name=given.name, region=given.region, ranks=given.ranks, tags=given.tags
+        )
+        self.address_outputs(made.addresses, made.ids)
+
+
 class AccessStack(_GcpStack):
-    """Variables: `stacks.wiring.ACCESS_VARIABLES`.  Outputs: `launch`, `node_identity`, `data_snippets`."""
+    """Variables: `stacks.wiring.declared`.  Outputs: `launch`, `node_identity`, `data_snippets`."""
 
     def __init__(self, app: cdk.App, given: AccessInput) -> None:
         super().__init__(app, given)
         self._given = given
-        ref = {n: cdk.variable(self, n, kind, text) for n, (kind, text) in ACCESS_VARIABLES[given.cloud].items()}
+        ref = {n: cdk.variable(self, n, kind, text) for n, (kind, text) in declared(given).items()}
         self._subnets = ref["subnet_ids"].removeprefix("${").removesuffix("}")
         account = gcp.NodeAccount(
             self,
             gcp.AccountProps(project=given.project, stack=given.name, job=given.workload.name, policies=given.policies),
         )
         self._account = account.email
-        gcp.Peers(
+        peers = gcp.Peers(
             self,
             gcp.PeersProps(
                 project=given.project,
@@ -101,6 +114,8 @@ class AccessStack(_GcpStack):
                 session=any(template.session for template in given.templates),
             ),
         )
+        if port := tunnel_port(given):
+            peers.open_tunnel(port, ref[PEER_ENDPOINTS])
         self._fabrics = Fabrics(
             self,
             FabricProps(
@@ -138,13 +153,14 @@ class AccessStack(_GcpStack):
 
 
 class ComputeStack(_GcpStack):
-    """Variables: `VARIABLES`.  Outputs: `nodes`, `plan_id`, `billing_end`."""
+    """Variables: `VARIABLES`, with a tunnel also `address_ids`.  Outputs: `nodes`, `plan_id`, `billing_end`."""
 
     def __init__(self, app: cdk.App, given: ComputeInput) -> None:
         super().__init__(app, given)
         if given.node is None or given.workload is None:
             raise ValueError(f"{given.name}: on GCP a compute stack needs the node and the workload")
-        ref = {name: cdk.variable(self, name, kind, text) for name, (kind, text) in VARIABLES.items()}
+        known = VARIABLES | (TUNNEL_COMPUTE_VARIABLES if given.tunnel else {})
+        ref = {name: cdk.variable(self, name, kind, text) for name, (kind, text) in known.items()}
         reserved = given.capacity is CapacityType.RESERVED
         addresses = given.addresses or ("",) * given.nodes
         made = Nodes(
@@ -156,7 +172,7 @@ class ComputeStack(_GcpStack):
                 capacity=given.capacity,
                 reservation=given.reservation,
                 reserved_block=given.capacity_block,
-                ranks=tuple((rank_key(rank), address) for rank, address in enumerate(addresses)),
+                ranks=tuple((rank_key(rank), address) for rank, address in enumerate(addresses, given.first_rank)),
                 user_data=user_data(given.workload, node_of(given.node, given, given.data_paths)),
                 image=ref["image"],
                 secure_boot=secure_boot(given.node.machine_image),
@@ -167,6 +183,7 @@ class ComputeStack(_GcpStack):
                 placement=ref["placement_policy"] if given.cluster and (not reserved or given.in_group) else None,
                 kms_key=given.kms_key_arn,
                 tags=given.tags,
+                address_ids=ref.get(ADDRESS_IDS),
             ),
         )
         self.compute_outputs(given, made.described(), BILLING_END)

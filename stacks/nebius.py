@@ -1,6 +1,7 @@
-"""The three stacks of a placement on Nebius.  Decides what goes into which stack; the resources are `modules.nebius`'s.
+"""The stacks of a placement on Nebius.  Decides what goes into which stack; the resources are `modules.nebius`'s.
 
 `net`  one network per target and region, shared by jobs, without any firewall rule; or the user's own, then only its ids are handed on.
+`adr`  public endpoints of a tunnelled job's nodes.  They cost while they stand, whether a node has them or not.
 `acc`  what a job's nodes are and may do, and the GPU clusters they may join.  Everything here is reviewed; nothing here runs.
 `cmp`  the nodes of one launch attempt, their boot disks and their addresses.
 
@@ -17,16 +18,24 @@ from typing import Any
 
 from modules import cdk
 from modules.nebius.access import IdentityProps, NodeIdentity, Peers, gpu_cluster
+from modules.nebius.address import Endpoints
 from modules.nebius.compute import Nodes, NodesProps
 from modules.nebius.names import node_stem, resource_name
 from modules.nebius.network import Network, NetworkProps
 from modules.user_data import node_of, user_data
 from planner.model.labels import labels_of
 from planner.model.offer import Fabric
-from planner.model.stack import AccessInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
+from planner.model.stack import AccessInput, AddressInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
 from stacks.base import CloudStack
 from stacks.naming import label
-from stacks.wiring import ACCESS_VARIABLES
+from stacks.wiring import (
+    ADDRESS_IDS,
+    ADDRESS_VARIABLES,
+    PEER_ENDPOINTS,
+    TUNNEL_COMPUTE_VARIABLES,
+    declared,
+    tunnel_port,
+)
 
 #: attempts per request, and the time one request may take.  The provider's own defaults, said so that a failover's time hangs on none
 RETRIES = 3
@@ -99,13 +108,30 @@ class NetworkStack(_NebiusStack):
         cdk.output(self, "security_group_ids", list(groups), "The user's own groups for every node, if any")
 
 
+class AddressStack(_NebiusStack):
+    """Variables: `stacks.wiring.ADDRESS_VARIABLES`.  Outputs: `endpoints` {rank: IPv4 address}, `address_ids` {rank: allocation id}."""
+
+    def __init__(self, app: cdk.App, given: AddressInput) -> None:
+        super().__init__(app, given)
+        ref = {n: cdk.variable(self, n, kind, text) for n, (kind, text) in ADDRESS_VARIABLES[given.cloud].items()}
+        made = Endpoints(
+            self,
+            name=resource_name(given.name, given.project),
+            parent_id=self.parent,
+            subnet_id=f'${{{ref["subnet_ids"].strip("${}")}["{given.zone}"]}}',
+            ranks=given.ranks,
+            labels=self.labels,
+        )
+        self.address_outputs(made.addresses, made.ids)
+
+
 class AccessStack(_NebiusStack):
-    """Variables: `stacks.wiring.ACCESS_VARIABLES`.  Outputs: `launch`, `node_identity`, `data_snippets`."""
+    """Variables: `stacks.wiring.declared`.  Outputs: `launch`, `node_identity`, `data_snippets`."""
 
     def __init__(self, app: cdk.App, given: AccessInput) -> None:
         super().__init__(app, given)
         self._given = given
-        ref = {n: cdk.variable(self, n, kind, text) for n, (kind, text) in ACCESS_VARIABLES[given.cloud].items()}
+        ref = {n: cdk.variable(self, n, kind, text) for n, (kind, text) in declared(given).items()}
         self._subnets = ref["subnet_ids"].strip("${}")
         documents = [policy.document for policy in given.policies]
         permits = [(permit["resource_id"], permit["role"]) for made in documents for permit in made["permits"]]
@@ -127,6 +153,8 @@ class AccessStack(_NebiusStack):
             network_id=ref["network_id"],
             labels=self.labels,
         )
+        if port := tunnel_port(given):
+            peers.open_tunnel(port, ref[PEER_ENDPOINTS])
         self._groups = f"${{concat([{peers.address}.id], {ref['security_group_ids'].strip('${}')})}}"
         launch = {template.key: self._launch(template) for template in given.templates}
         cdk.output(self, "launch", launch, "What a launch needs, by template key")
@@ -157,13 +185,17 @@ class AccessStack(_NebiusStack):
 
 
 class ComputeStack(_NebiusStack):
-    """Variables: `VARIABLES`.  Outputs: `nodes`, `plan_id`, `billing_end`.  Raises ValueError without `given.node` and `given.workload`."""
+    """Variables: `VARIABLES`, with a tunnel also `address_ids`.  Outputs: `nodes`, `plan_id`, `billing_end`.
+
+    Raises ValueError without `given.node` and `given.workload`.
+    """
 
     def __init__(self, app: cdk.App, given: ComputeInput) -> None:
         super().__init__(app, given)
         if given.node is None or given.workload is None:
             raise ValueError(f"{given.name}: what the nodes are is not said")
-        ref = {name: cdk.variable(self, name, kind, text) for name, (kind, text) in VARIABLES.items()}
+        known = VARIABLES | (TUNNEL_COMPUTE_VARIABLES if given.tunnel else {})
+        ref = {name: cdk.variable(self, name, kind, text) for name, (kind, text) in known.items()}
         addresses = given.addresses or ("",) * given.nodes
         made = Nodes(
             self,
@@ -178,12 +210,13 @@ class ComputeStack(_NebiusStack):
                 capacity=given.capacity,
                 reservation=given.reservation,
                 clustered=given.node.fabric is Fabric.INFINIBAND,
-                ranks=tuple((rank_key(rank), address) for rank, address in enumerate(addresses)),
+                ranks=tuple((rank_key(rank), address) for rank, address in enumerate(addresses, given.first_rank)),
                 subnet_id=ref["subnet_id"],
                 security_group_ids=ref["security_group_ids"],
                 service_account_id=ref["service_account_id"],
                 gpu_cluster_id=ref["gpu_cluster_id"],
                 labels=self.labels,
+                address_ids=ref.get(ADDRESS_IDS),
             ),
         )
         self.compute_outputs(given, made.described(given.zone), BILLING_END)

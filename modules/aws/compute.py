@@ -19,6 +19,7 @@ class NodesProps:
     """`ranks`: (rank key, address or "") in rank order; `market` is "spot", "on_demand" or a reservation's id.
 
     capacity_block  the reservation is a capacity block, which is a market of its own
+    address_ids     rank key -> allocation of the public endpoint that the node gets; None for a job without a tunnel
 
     The other fields are references to the stack's variables (see `stacks.aws`).
     """
@@ -36,10 +37,11 @@ class NodesProps:
     placement_group: str | None
     tags: tuple[tuple[str, str], ...]
     capacity_block: bool = False
+    address_ids: str | None = None
 
 
 class Nodes(cdk.Construct):
-    """One `aws_instance` with `for_each` over the ranks."""
+    """One `aws_instance` with `for_each` over the ranks, and the association of its endpoint where it has one."""
 
     def __init__(self, scope: cdk.Stack, props: NodesProps) -> None:
         super().__init__(scope, "nodes")
@@ -61,6 +63,18 @@ class Nodes(cdk.Construct):
             # everything: a reviewed plan starts nodes and ends them, it never touches one that trains
             lifecycle={"ignore_changes": "all"},
         )
+        if props.address_ids:
+            cdk.Resource(
+                self,
+                "node",
+                "aws_eip_association",
+                {
+                    "allocation_id": f"${{{_bare(props.address_ids)}[each.key]}}",
+                    # not the instance: of one with several interfaces EC2 would not know which is meant
+                    "network_interface_id": "${each.value.primary_network_interface_id}",
+                },
+                for_each=f"${{{self.nodes.address}}}",
+            )
 
     def described(self, zone: str) -> str:
         """Expression: rank key -> instance id, address, zone, cloud."""
@@ -77,7 +91,8 @@ def _placed(props: NodesProps) -> dict[str, Any]:
     return {
         "subnet_id": unless_template(_bare(props.subnet_id)),
         "vpc_security_group_ids": unless_template(_bare(props.security_group_ids)),
-        "associate_public_ip_address": unless_template("false"),
+        # with an endpoint: an address from the first second, which the reserved one replaces
+        "associate_public_ip_address": unless_template("true" if props.address_ids else "false"),
         "private_ip": (
             f'${{{_bare(props.subnet_id)} == "" || each.value == "" ? null : each.value}}'
             if any(address for _, address in props.ranks)

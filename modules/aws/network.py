@@ -1,7 +1,10 @@
-"""One AWS network: private subnets per zone, an outbound path that exists, an S3 endpoint.  And the group in which a job's nodes reach each other.
+"""One AWS network: private and public subnets per zone, an outbound path that exists, an S3 endpoint.  And the group in which a job's nodes reach
+each other.
 
-No node gets a public address, and nothing outside may open a connection to one.  The network is shared by jobs, so it holds no group: each job's access
-stack makes its own, and jobs do not reach each other.  Which zones and which addresses: the caller's choice.
+Nodes stand in the private subnets, without a public address, and nothing outside may open a connection to one.  Only nodes of a tunnelled job stand in
+the public ones: there a node's way out is its own address, and what may come in is the tunnel's peers, one by one (docs/decisions/0013).  The network is
+shared by jobs, so it holds no group: each job's access stack makes its own, and jobs do not reach each other.  Which zones and which addresses: the
+caller's choice.
 """
 
 # pyright: basic
@@ -12,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modules import cdk
+from modules.cidr import consecutive
 from modules.text import fit, literal_tags
 
 #: what nodes may open to the outside: package mirrors, registries, APIs.  DNS and time come from the VPC itself, unfiltered
@@ -20,7 +24,7 @@ OUTBOUND_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkProps:
-    """`zones`: (AZ id, CIDR) of the private subnets; `nat_cidr`: the public subnet of the NAT gateway, in the first zone."""
+    """`zones`: (AZ id, CIDR) of the private subnets; `nat_cidr`: the first zone's public subnet, with the NAT gateway; the other zones' follow it."""
 
     name: str
     region: str
@@ -63,6 +67,7 @@ class Network(cdk.Construct):
             },
             for_each=dict(props.zones),
         )
+        self._public()
         nat = self._nat()
         routes = self._route_table("private", {"nat_gateway_id": nat.ref()})
         cdk.Resource(
@@ -80,7 +85,7 @@ class Network(cdk.Construct):
                 "vpc_id": self.vpc.ref(),
                 "service_name": f"com.amazonaws.{props.region}.s3",
                 "vpc_endpoint_type": "Gateway",
-                "route_table_ids": [routes.ref()],
+                "route_table_ids": [routes.ref(), self._public_table.ref()],
                 "tags": self._tags("-s3"),
             },
         )
@@ -90,37 +95,50 @@ class Network(cdk.Construct):
         """Expression: a map from zone id to subnet id."""
         return f"${{{{for zone, subnet in {self.subnets.address} : zone => subnet.id}}}}"
 
-    def _nat(self) -> cdk.Resource:
-        """The NAT gateway in its public subnet, created only once that subnet has its way out."""
-        gateway = cdk.Resource(self, "net", "aws_internet_gateway", {"vpc_id": self.vpc.ref(), "tags": self._tags("")})
-        public = cdk.Resource(
+    @property
+    def public_subnet_ids(self) -> str:
+        """Expression: a map from zone id to the id of its public subnet."""
+        return f"${{{{for zone, subnet in {self.public.address} : zone => subnet.id}}}}"
+
+    def _public(self) -> None:
+        """A subnet per zone with a route to the Internet.  A node in it gets a public address only where its launch asks for one."""
+        self._gateway = cdk.Resource(
+            self, "net", "aws_internet_gateway", {"vpc_id": self.vpc.ref(), "tags": self._tags("")}
+        )
+        self.public = cdk.Resource(
             self,
             "public",
             "aws_subnet",
             {
                 "vpc_id": self.vpc.ref(),
-                "availability_zone_id": self._props.zones[0][0],
-                "cidr_block": self._props.nat_cidr,
+                "availability_zone_id": "${each.key}",
+                "cidr_block": "${each.value}",
                 "map_public_ip_on_launch": False,
-                "tags": self._tags("-public"),
+                "tags": self._tags("-public-${each.key}"),
             },
+            for_each=consecutive(self._props.nat_cidr, (zone for zone, _ in self._props.zones)),
         )
-        routes = self._route_table("public", {"gateway_id": gateway.ref()})
-        joined = cdk.Resource(
+        self._public_table = self._route_table("public", {"gateway_id": self._gateway.ref()})
+        self._public_joined = cdk.Resource(
             self,
             "public",
             "aws_route_table_association",
-            {"subnet_id": public.ref(), "route_table_id": routes.ref()},
+            {"subnet_id": "${each.value.id}", "route_table_id": self._public_table.ref()},
+            for_each=f"${{{self.public.address}}}",
         )
+
+    def _nat(self) -> cdk.Resource:
+        """The NAT gateway in the first zone's public subnet, created only once that subnet has its way out."""
         address = cdk.Resource(
-            self, "nat", "aws_eip", {"domain": "vpc", "tags": self._tags("-nat")}, depends_on=(gateway,)
+            self, "nat", "aws_eip", {"domain": "vpc", "tags": self._tags("-nat")}, depends_on=(self._gateway,)
         )
+        first = f'${{{self.public.address}["{self._props.zones[0][0]}"].id}}'
         return cdk.Resource(
             self,
             "net",
             "aws_nat_gateway",
-            {"allocation_id": address.ref(), "subnet_id": public.ref(), "tags": self._tags("")},
-            depends_on=(joined, self._public_route),
+            {"allocation_id": address.ref(), "subnet_id": first, "tags": self._tags("")},
+            depends_on=(self._public_joined, self._public_route),
         )
 
     def _route_table(self, name: str, way_out: dict[str, Any]) -> cdk.Resource:
@@ -183,6 +201,28 @@ class Peers(cdk.Construct):
             },
             for_each=OUTBOUND_PORTS,
         )
+        self._common = common
+
+    def open_tunnel(self, port: int, endpoints: str) -> None:
+        """UDP from and to the endpoints of the job's other parts (a reference to a list of addresses), each as a /32, and nothing wider.
+
+        A group holds 60 rules in each direction by default: a job whose other parts have more nodes needs that quota raised.
+        """
+        for direction in ("ingress", "egress"):
+            cdk.Resource(
+                self,
+                "tunnel",
+                f"aws_vpc_security_group_{direction}_rule",
+                {
+                    **self._common,
+                    "cidr_ipv4": "${each.value}/32",
+                    "ip_protocol": "udp",
+                    "from_port": port,
+                    "to_port": port,
+                    "description": "the tunnel of a node in another part of the job",
+                },
+                for_each=f"${{toset({endpoints.removeprefix('${').removesuffix('}')})}}",
+            )
 
 
 def named(tags: tuple[tuple[str, str], ...], name: str) -> dict[str, str]:

@@ -167,6 +167,31 @@ class Peers(cdk.Construct):
             destination_address_prefix="VirtualNetwork",
         )
 
+    def open_tunnel(self, port: int, endpoints: str) -> None:
+        """UDP from and to the endpoints of the job's other parts (a reference to a list of addresses), each as a /32, and nothing wider.
+
+        One rule for all: rules of one direction need different priorities, which would move when a peer goes.
+        """
+        prefixes = f'${{[for address in {endpoints.removeprefix("${").removesuffix("}")} : format("%s/32", address)]}}'
+        group = [self.peers.ref()]
+        here: dict[str, dict[str, Any]] = {
+            "Inbound": {"source_address_prefixes": prefixes, "destination_application_security_group_ids": group},
+            "Outbound": {"source_application_security_group_ids": group, "destination_address_prefixes": prefixes},
+        }
+        for direction, ends in here.items():
+            self._rule(
+                f"tunnel-{direction.lower()}",
+                direction,
+                _FIRST + 30,
+                "Allow",
+                "the tunnels of nodes in other parts of the job",
+                protocol="Udp",
+                destination_port_range=str(port),
+                source_address_prefix=None,
+                destination_address_prefix=None,
+                **ends,
+            )
+
     def _rule(self, name: str, direction: str, priority: int, access: str, what: str, **more: Any) -> None:
         # a resource of its own: in Terraform's JSON an inline rule would need every argument that it has
         cdk.Resource(

@@ -2,7 +2,7 @@
 
 A running node is never updated or replaced.  Nobody signs in: Azure asks for a public key, and gets one without a private half.
 Hardened without a choice: encryption at host (the subscription needs the feature `Microsoft.Compute/EncryptionAtHost`), no password, no extension, no
-public address.  Azure's metadata service has no token mode; it answers only requests with the header `Metadata: true`, from the machine itself.
+public address but the endpoint of a tunnelled job's node.  Azure's metadata service has no token mode; it answers only requests with the header `Metadata: true`, from the machine itself.
 Secure boot and vTPM stay off: the drivers of the packaged images are not signed for them (`modules.azure.images`).
 """
 
@@ -36,6 +36,7 @@ class NodesProps:
     custom_data   base64
     reservation   id of a capacity reservation group, for RESERVED
     disk_key      id of a disk encryption set
+    address_ids   rank key -> public endpoint that the node gets; None for a job without a tunnel
 
     `group`, `subnet`, `security_group`, `peers`, `identity`, `scale_set` and `proximity_group` are references to the stack's variables; None for the last
     is none, the scale set may be empty text.
@@ -60,6 +61,7 @@ class NodesProps:
     scale_set: str
     proximity_group: str | None
     tags: tuple[tuple[str, str], ...]
+    address_ids: str | None = None
 
 
 class Nodes(cdk.Construct):
@@ -122,6 +124,7 @@ class Nodes(cdk.Construct):
                         "subnet_id": props.subnet,
                         "private_ip_address_allocation": '${each.value == "" ? "Dynamic" : "Static"}',
                         "private_ip_address": '${each.value == "" ? null : each.value}',
+                        "public_ip_address_id": _of_rank(props.address_ids) if props.address_ids else None,
                     }
                 ],
             },
@@ -184,6 +187,11 @@ def _capacity(props: NodesProps) -> dict[str, Any]:
             return {"priority": "Spot", "eviction_policy": "Delete", "max_bid_price": -1}
         case CapacityType.RESERVED:
             return {"capacity_reservation_group_id": props.reservation}
+
+
+def _of_rank(reference: str) -> str:
+    """What the variable holds for the rank."""
+    return f"${{{reference.removeprefix('${').removesuffix('}')}[each.key]}}"
 
 
 def _or_null(reference: str) -> str:

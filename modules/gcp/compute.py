@@ -1,7 +1,8 @@
 """The nodes of one launch attempt: instances with their interfaces and boot disks, and nothing else.
 
 A running node is never updated or replaced: image, user data and labels take effect at the next generation.  Hardened without a choice: no
-public address, OS Login only, no project-wide SSH key, no serial console, shielded boot, encrypted disks (Google's keys, or the user's own).
+public address but the endpoint of a tunnelled job's node (which then goes out by it: Cloud NAT leaves out an interface with an address of its own),
+OS Login only, no project-wide SSH key, no serial console, shielded boot, encrypted disks (Google's keys, or the user's own).
 Never run against a live account.
 """
 
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modules import cdk
+from modules.gcp.address import NETWORK_TIER
 from modules.gcp.machines import fabric_interfaces, machine_of
 from modules.text import literal
 from planner.model.labels import labels_of, own_key
@@ -34,6 +36,7 @@ class NodesProps:
 
     reserved_block   the reservation is one for a time: its nodes end with it
     secure_boot      the image's kernel modules are signed
+    address_ids      rank key -> public endpoint that the node gets; None for a job without a tunnel
 
     `image`, `account`, `subnet`, `fabric_subnets` and `placement` (None for no policy) are references to the stack's variables (see `stacks.gcp`).
     """
@@ -54,6 +57,7 @@ class NodesProps:
     placement: str | None
     kms_key: str | None
     tags: tuple[tuple[str, str], ...]
+    address_ids: str | None = None
 
 
 class Nodes(cdk.Construct):
@@ -131,7 +135,7 @@ class Nodes(cdk.Construct):
         }
 
     def _interfaces(self) -> list[dict[str, Any]]:
-        """The node's own interface first, then those of its fabric.  None has an `access_config`: that is what a public address would be."""
+        """The node's own interface first, then those of its fabric.  `access_config` is a public address: only a tunnel's node has one, on the first."""
         props = self._props
         pinned = any(address for _, address in props.ranks)
         first = {
@@ -139,6 +143,7 @@ class Nodes(cdk.Construct):
             "network_ip": '${each.value == "" ? null : each.value}' if pinned else None,
             "nic_type": "GVNIC",
             "stack_type": "IPV4_ONLY",
+            "access_config": self._endpoint(),
         }
         bare = props.fabric_subnets.removeprefix("${").removesuffix("}")
         return [
@@ -148,6 +153,12 @@ class Nodes(cdk.Construct):
                 for number, kind in enumerate(fabric_interfaces(props.node.fabric))
             ),
         ]
+
+    def _endpoint(self) -> list[dict[str, Any]] | None:
+        if not self._props.address_ids:
+            return None
+        ids = self._props.address_ids.removeprefix("${").removesuffix("}")
+        return [{"nat_ip": f"${{{ids}[each.key]}}", "network_tier": NETWORK_TIER}]
 
 
 def _scheduling(props: NodesProps) -> dict[str, Any]:

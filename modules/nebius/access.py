@@ -90,7 +90,7 @@ class Peers(cdk.Construct):
             "nebius_vpc_v1_security_group",
             {"name": name, "parent_id": parent_id, "network_id": network_id, "labels": labels},
         )
-        self.address, self.id = group.address, group.ref()
+        self.address, self.id, self._labels = group.address, group.ref(), labels
         rules: dict[str, dict[str, Any]] = {
             "peers-in": {"protocol": "ANY", "ingress": {"source_security_group_id": group.ref()}},
             "peers-out": {"protocol": "ANY", "egress": {"destination_security_group_id": group.ref()}},
@@ -102,19 +102,35 @@ class Peers(cdk.Construct):
             "dns-udp": {"protocol": "UDP", "egress": {"destination_cidrs": RESOLVERS, "destination_ports": [53]}},
         }
         for rule, matched in rules.items():
-            cdk.Resource(
-                self,
-                rule,
-                "nebius_vpc_v1_security_rule",
-                {
-                    "name": rule,
-                    "parent_id": group.ref(),
-                    "labels": labels,
-                    "access": "ALLOW",
-                    "type": "STATEFUL",
-                    **matched,
-                },
-            )
+            self._rule(rule, rule, matched)
+
+    def open_tunnel(self, port: int, endpoints: str) -> None:
+        """UDP from and to the endpoints of the job's other parts (a reference to a list of addresses), each as a /32, and nothing wider."""
+        each = f"${{toset({endpoints.removeprefix('${').removesuffix('}')})}}"
+        peer, ports = ["${each.value}/32"], [port]
+        rules: dict[str, dict[str, Any]] = {
+            "tunnel-in": {"ingress": {"source_cidrs": peer, "destination_ports": ports}},
+            "tunnel-out": {"egress": {"destination_cidrs": peer, "destination_ports": ports}},
+        }
+        for rule, matched in rules.items():
+            name = f'{rule}-${{replace(each.value, ".", "-")}}'
+            self._rule(rule, name, {"protocol": "UDP", **matched}, for_each=each)
+
+    def _rule(self, key: str, name: str, matched: dict[str, Any], for_each: str | None = None) -> None:
+        cdk.Resource(
+            self,
+            key,
+            "nebius_vpc_v1_security_rule",
+            {
+                "name": name,
+                "parent_id": self.id,
+                "labels": self._labels,
+                "access": "ALLOW",
+                "type": "STATEFUL",
+                **matched,
+            },
+            for_each=for_each,
+        )
 
 
 def gpu_cluster(

@@ -1,6 +1,6 @@
 """The nodes of one launch attempt with their boot disks and fixed addresses, and nothing else.
 
-Hardened without a choice: no public address, an encrypted boot disk, the job's own security group.  The API has no setting for the metadata service;
+Hardened without a choice: no public address but the endpoint of a tunnelled job's node, an encrypted boot disk, the job's own security group.  The API has no setting for the metadata service;
 it answers only requests with a header of its own.  A running node is never updated or replaced.
 
 A node that powers itself off, or fails, must stay off: by default Nebius would start it again and go on billing
@@ -35,6 +35,7 @@ class NodesProps:
     subnet_id, security_group_ids, service_account_id, gpu_cluster_id   references to the stack's variables
     clustered    the nodes join the GPU cluster
     reservation  id of a capacity block group; for RESERVED only
+    address_ids  rank key -> public endpoint that the node gets; None for a job without a tunnel
     """
 
     stem: str
@@ -53,6 +54,7 @@ class NodesProps:
     service_account_id: str
     gpu_cluster_id: str
     labels: dict[str, str]
+    address_ids: str | None = None
 
 
 class Nodes(cdk.Construct):
@@ -78,6 +80,11 @@ class Nodes(cdk.Construct):
                         "name": "eth0",
                         "subnet_id": props.subnet_id,
                         "ip_address": self._address(props, common),
+                        "public_ip_address": (
+                            {"allocation_id": f"${{{_bare(props.address_ids)}[each.key]}}"}
+                            if props.address_ids
+                            else None
+                        ),
                         "security_groups": f"${{[for id in {_bare(props.security_group_ids)} : {{ id = id }}]}}",
                     }
                 ],

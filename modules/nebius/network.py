@@ -1,7 +1,8 @@
 """One Nebius network: a private pool, a subnet per zone, an outbound path that exists.  No firewall: groups are a job's own (`modules.nebius.access`).
 
 A network has no zones on Nebius; the empty zone is the region's one subnet.  Nodes have no public address: the route to the default egress gateway
-takes them out under an address shared by all projects of the region (docs.nebius.com/vpc/routing/overview, read 2026-10).  A network's default routing
+takes them out under an address shared by all projects of the region, and the nodes of a tunnelled job under their own endpoints
+(docs.nebius.com/vpc/routing/overview, read 2026-11).  A network's default routing
 table has that route already; ours says it outright, so that the path does not hang on a default.  The network's default security group lets everything
 in, so nothing may run in it that names no group; skyplan's nodes name theirs.
 Never run against live Nebius.

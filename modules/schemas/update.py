@@ -16,6 +16,7 @@ USED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "aws": (
         (
             "aws_eip",
+            "aws_eip_association",
             "aws_iam_instance_profile",
             "aws_iam_role",
             "aws_iam_role_policy",

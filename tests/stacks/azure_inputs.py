@@ -105,7 +105,7 @@ def workload(nodes: int = 2, **changes: Any) -> Workload:
 def network(**changes: Any) -> NetworkInput:
     """A network with one subnet for the region."""
     made = NetworkInput(
-        **BASE, name="net-prod-eastus", tags=TAGS, cidr="10.84.0.0/16", nat_cidr="10.84.255.0/28", zones=ZONES
+        **BASE, name="net-prod-eastus", tags=TAGS, cidr="10.84.0.0/16", nat_cidr="10.84.240.0/24", zones=ZONES
     )
     return replace(made, **changes)
 

@@ -89,7 +89,7 @@ def workload(**changes: Any) -> Workload:
 def network(**changes: Any) -> NetworkInput:
     """A network of two zones."""
     made = NetworkInput(
-        **BASE, name="net-prod-us-east-1", tags=TAGS, cidr="10.7.0.0/16", nat_cidr="10.7.255.0/28", zones=ZONES
+        **BASE, name="net-prod-us-east-1", tags=TAGS, cidr="10.7.0.0/16", nat_cidr="10.7.240.0/24", zones=ZONES
     )
     return replace(made, **changes)
 

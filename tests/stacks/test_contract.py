@@ -78,7 +78,10 @@ def test_the_outbound_path_really_exists(documents):
     assert made["aws_route"]["private"]["nat_gateway_id"] == "${aws_nat_gateway.net.id}"
     assert made["aws_route"]["public"]["gateway_id"] == "${aws_internet_gateway.net.id}"
     assert made["aws_nat_gateway"]["net"]["depends_on"] == ["aws_route_table_association.public", "aws_route.public"]
-    assert made["aws_vpc_endpoint"]["s3"]["route_table_ids"] == ["${aws_route_table.private.id}"]
+    assert made["aws_vpc_endpoint"]["s3"]["route_table_ids"] == [
+        "${aws_route_table.private.id}",
+        "${aws_route_table.public.id}",
+    ]
 
 
 def test_templates_are_hardened(documents):
