@@ -84,10 +84,9 @@ def derived(shared: bytes, job: str, generation: int, name: str) -> str:
 
 def with_secrets(document: dict[str, Any], shared: bytes) -> dict[str, Any]:
     """The document with `secret_sha256` on every member that has none."""
-    rows: Any = document.get("members")
-    if not isinstance(rows, list):
-        return document
-    job, generation = str(document.get("job")), int(document.get("generation") or 0)
+    rows, job, generation = (document.get(k) for k in ("members", "job", "generation"))
+    if not isinstance(rows, list) or not isinstance(job, str) or type(generation) is not int:
+        return document  # `expected` says what is wrong with it
     filled: list[Any] = []
     for row in cast("list[Any]", rows):
         if isinstance(row, dict) and "secret_sha256" not in row:

@@ -47,3 +47,10 @@ def test_a_weak_or_open_secret_is_refused(tmp_path, text, mode, code):
         shared_secret(written(tmp_path / "s", text, mode))
     assert refused.value.diagnostics[0].code == f"SKY-SPEC-{code}"
     assert text not in refused.value.diagnostics[0].summary
+
+
+@pytest.mark.parametrize("wrong", [{"generation": "three"}, {"generation": [1]}, {"job": 7}, {"members": {}}])
+def test_a_malformed_file_is_told_in_words_with_a_shared_secret_too(tmp_path, wrong):
+    document = {"job": "train", "generation": 3, "members": MEMBERS} | wrong
+    with pytest.raises(InputError):
+        read(written(tmp_path / "p.json", json.dumps(document)), b"k" * 20)
