@@ -4,9 +4,9 @@ Only for a job that asked for a tunnel and says what goes through it; never for 
 order; `split_cost` scores.  A part must be feasible with its own number of nodes, everything but the limits on the whole job's money and time, which are
 judged on the whole.
 
-Candidates are bounded: per cloud and kind of GPU (model and count per node, the same in all parts) the FEW_CHEAPEST offers by what the job would cost on
-them alone, and the FEW_LARGEST that hold the most nodes, at most one of each sort per region and instance type; then every ordered choice of one offer in
-each of PARTS clouds.  Ties go by position in the offers, so the result depends on nothing else.  With four clouds that is at most some thousand rows of
+Candidates are bounded.  Of each region and instance type the offer on which the job alone would cost least stays, and a dearer one only where it holds more
+nodes; of these, per cloud and kind of GPU (model and count per node, the same in all parts), the FEW_CHEAPEST and the FEW_LARGEST; then every ordered choice
+of one offer in each of PARTS clouds.  Ties go by position in the offers, so the result depends on nothing else.  With four clouds that is at most some thousand rows of
 columns for a kind of GPU, scored at once.
 """
 
@@ -127,22 +127,16 @@ def _candidates(offers: Offers, usable: Ints, total: Ints, room: Ints, nodes: in
 
 
 def _kept(offers: Offers, cheapest_first: Ints, room: Ints) -> Ints:
-    """The few offers of a cloud that are worth joining, by position."""
-    largest_first = cheapest_first[np.argsort(-room[cheapest_first], kind="stable")]
-    return np.unique(
-        np.concatenate(
-            [
-                _first_per_place(offers, cheapest_first)[:FEW_CHEAPEST],
-                _first_per_place(offers, largest_first)[:FEW_LARGEST],
-            ]
-        )
-    )
-
-
-def _first_per_place(offers: Offers, index: Ints) -> Ints:
-    """The first offer of every region and instance type, in the order given."""
-    _, first = np.unique(offers.pair[index], return_index=True)
-    return index[np.sort(first)]
+    """The few offers of a cloud that are worth joining, by position: none that is dearer than another of its place without holding more nodes."""
+    most: dict[int, int] = {}
+    worth: list[int] = []
+    places, rooms = offers.pair[cheapest_first].tolist(), room[cheapest_first].tolist()
+    for i, place, nodes in zip(cheapest_first.tolist(), places, rooms, strict=True):
+        if nodes > most.get(place, 0):
+            most[place] = nodes
+            worth.append(i)
+    largest = sorted(worth, key=lambda i: -int(room[i]))
+    return np.array(sorted({*worth[:FEW_CHEAPEST], *largest[:FEW_LARGEST]}), dtype=np.int64)
 
 
 def fill(room: Ints, nodes: int) -> Ints:

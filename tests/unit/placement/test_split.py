@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.ledger import AvailabilityMemory, Failure, Ledger
+from planner.model.ledger import AvailabilityMemory, Failure, Holding, Ledger
 from planner.model.market import Figure, Mark, Market
 from planner.model.offer import CapacityType, Cloud, Fabric, Link, parts_of_offer_id, split_offer_id
 from planner.model.plan import Placement
@@ -260,6 +260,25 @@ def test_each_of_two_reservations_of_one_pool_holds_its_own_nodes_only() -> None
     most = room(offers, job(9), project=whole, ledger=Ledger(), cool={})
     held = {r.id: int(most[i]) for i in range(len(offers)) if (r := offers.reserved(i))}
     assert held == {"small": 1, "large": 2}
+
+
+def test_of_the_offers_of_one_place_the_cheapest_that_holds_enough_is_joined() -> None:
+    """Three pools of one region with room for one, three and five nodes: three are needed beside the three in the other cloud."""
+    m = b.market(
+        [(P4, AWS, "z1", OD, 10.0), (P4, AWS, "z2", OD, 11.0), (P4, AWS, "z3", OD, 30.0), (A2, GCP, "", OD, 40.0)]
+    )
+    quota = Quota(instance_types=("*",), max_nodes=3)
+    targets = (Target(name="a", cloud=Cloud.AWS), Target(name="g", cloud=Cloud.GCP, quotas=(quota,)))
+    ledger = Ledger(
+        tuple(sorted(other(f"aws:a/{zone}/p4de/on_demand", nodes) for zone, nodes in (("z1", 4), ("z2", 2))))
+    )
+    placed = run(m, job(6), project=b.project(*targets, pool_cap_nodes=5), ledger=ledger)
+    assert [(part.zone, part.nodes) for part in choice(placed).parts] == [("z2", 3), ("", 3)]
+
+
+def other(pool: str, nodes: int) -> Holding:
+    place = {"region": "us-east-1", "target": "a", "capacity": "on_demand", "instance_type": "p4de.24xlarge"}
+    return Holding(job="other", pool=pool, nodes=nodes, gpus=8 * nodes, vcpus=96 * nodes, **place)
 
 
 def test_the_default_cap_keeps_no_part_out_of_an_empty_pool() -> None:
