@@ -17,7 +17,7 @@ from modules.aws import access as aws
 from modules.aws.address import Endpoints
 from modules.aws.compute import Nodes, NodesProps
 from modules.aws.network import Network, NetworkProps, Peers
-from modules.user_data import node_of, user_data
+from modules.user_data import node_of, packed, user_data
 from planner.model.offer import CapacityType
 from planner.model.stack import AccessInput, AddressInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
 from stacks.base import CloudStack
@@ -159,7 +159,7 @@ class AccessStack(_AwsStack):
                 name=f"skyplan-{given.name}-{label(template.key)}",
                 instance_type=template.instance_type,
                 machine_image=template.machine_image,
-                user_data=user_data(given.workload, node),
+                user_data=packed(user_data(given.workload, node), given.cloud),
                 disk_gb=template.disk_gb,
                 efa=template.efa_interfaces,
                 subnet_id=self._subnet(template),

@@ -7,7 +7,7 @@ Hardened without a choice: IMDSv2 only, reachable from the machine itself only; 
 
 from __future__ import annotations
 
-import base64
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from modules.aws.policy import policy_document
 from modules.text import fit, literal_tags
 
 Tags = tuple[tuple[str, str], ...]
+_NOT_FOR_IAM = re.compile(r"[^\w \u00a0\u2000-\u200a\u202f\u3000.:/=+@-]")
 _ASSUME = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
 
 #: what the SSM agent needs to hold a session's channel open, which it dials itself: no port is opened.  Who may start a session is the account's IAM.
@@ -67,7 +68,7 @@ class NodeRole(cdk.Construct):
                 "description": "Nodes of one skyplan job",
                 "assume_role_policy": trust.ref("json"),
                 "permissions_boundary": props.permissions_boundary,
-                "tags": literal_tags(props.tags),
+                "tags": iam_tags(props.tags),
             },
         )
         for name, document in (*props.policies, *([("session", _SESSION)] if props.session else [])):
@@ -87,7 +88,7 @@ class NodeRole(cdk.Construct):
                 "name": fit(props.name, 128),
                 "path": props.path,
                 "role": role.ref("name"),
-                "tags": literal_tags(props.tags),
+                "tags": iam_tags(props.tags),
             },
         )
 
@@ -97,6 +98,7 @@ class TemplateProps:
     """One launch template.
 
     label         Terraform name; `name` is the cloud's
+    user_data     base64
     machine_image AMI id, or an SSM parameter path (starts with `/`)
     efa           number of EFA interfaces; 0 = the launch says subnet, address and groups
     head_address  first address of rank 0, given in its template where `efa` > 0, as the launch cannot give it then
@@ -130,7 +132,7 @@ class NodeTemplate(cdk.Construct):
             "image_id": image,
             "ebs_optimized": "true",
             "instance_initiated_shutdown_behavior": "terminate",
-            "user_data": base64.b64encode(props.user_data.encode()).decode(),
+            "user_data": props.user_data,
             "iam_instance_profile": {"arn": props.profile_arn},
             "metadata_options": {
                 "http_endpoint": "enabled",
@@ -227,6 +229,18 @@ def placement_group(scope: cdk.Stack, name: str, tags: Tags) -> cdk.Resource:
         "aws_placement_group",
         {"name": fit(name, 255), "strategy": "cluster", "tags": literal_tags(tags)},
     )
+
+
+def iam_tags(tags: Tags) -> dict[str, str]:
+    """Tags as IAM takes them, which is narrower than EC2: letters, digits, spaces and `_.:/=+-@`, and no two keys that differ in case only.
+
+    What does not fit is a dash; of two such keys the first stays: skyplan's own stand first (IAM user guide, "Tags for IAM resources", 2026).
+    """
+    found: dict[str, str] = {}
+    for key, value in tags:
+        if key.lower() not in {held.lower() for held in found}:
+            found[key] = _NOT_FOR_IAM.sub("-", value)
+    return literal_tags(tuple(found.items()))
 
 
 def _fit_for_metadata(tags: Tags) -> bool:

@@ -248,7 +248,9 @@ def _policies(
     account, grants = target.account, placement_grants(workload, placement, project)
     match Cloud(placement.cloud):
         case Cloud.AWS:
-            return aws.policies(grants, account=account, region=region, kms_key_arn=target.kms_key_arn), ()
+            tokens = aws.token_policy(placement_paths(workload, placement, project))
+            made = aws.policies(grants, account=account, region=region, kms_key_arn=target.kms_key_arn)
+            return (*made, *tokens), ()
         case Cloud.GCP:
             return (
                 gcp.policies(grants, account=account, region=region),

@@ -12,11 +12,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.model.grants import Grant, Identity, Permission
+from planner.model.reach import DataPath, Reach
 from planner.model.stack import PolicyDocument
 
 READ = ("s3:GetObject",)
 WRITE = ("s3:AbortMultipartUpload", "s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject")
 _ACTIONS = {Permission.READ_OBJECTS: READ, Permission.WRITE_CHECKPOINTS: WRITE}
+#: audience of the one token that nodes on AWS ask for (Microsoft: workload identity federation, 2026-09)
+AZURE_AUDIENCE = "api://AzureADTokenExchange"
 _S3 = "s3://"
 _SECRET = "aws-secretsmanager://"  # noqa: S105 -- a scheme
 
@@ -46,6 +49,20 @@ def policies(
             document = {"Version": "2012-10-17", "Statement": numbered}
             out.append(PolicyDocument(name=identity.value, document=document))
     return tuple(out)
+
+
+def token_policy(paths: Sequence[DataPath]) -> tuple[PolicyDocument, ...]:
+    """The right to an identity token for Azure, where a node's stores there are federated; no other cloud takes such a token from AWS here.
+
+    It names no resource because the action has none; the audience bounds what the token is good for (STS: outbound identity federation, 2025-11).
+    Google reads the role's signature instead, which needs no right.
+    """
+    if not any(path.reach is Reach.FEDERATION and path.uri.startswith("az://") for path in paths):
+        return ()
+    audience = {"ForAllValues:StringEquals": {"sts:IdentityTokenAudience": [AZURE_AUDIENCE]}}
+    present = {"Null": {"sts:IdentityTokenAudience": ["false"]}}
+    statement = _allow("Token1", ("sts:GetWebIdentityToken",), "*", {**audience, **present})
+    return (PolicyDocument(name="federation", document={"Version": "2012-10-17", "Statement": [statement]}),)
 
 
 def _statements(grant: Grant, account: str | None, region: str, partition: str) -> list[Statement]:
