@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 from planner.app import compose
 from planner.app.launch import Part, launch_parts, run_of
 from planner.app.lease import held
-from planner.app.prepare import Preparer
+from planner.app.prepare import Preparer, give_back_endpoints
 from planner.app.recover import recover
 from planner.app.steps import Refused, stack_of
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import SkyplanError, StalePlan, TerraformError
 from planner.model.record import LIVE, Attempt, Node, Run, RunStatus
-from planner.model.stack import WIREGUARD_PORT
+from planner.model.stack import WIREGUARD_PORT, rank_key
 
 if TYPE_CHECKING:
     from planner.app.ports import Ports
@@ -84,7 +84,12 @@ def apply(order: Order, ports: Ports) -> Applied:
         run = standing(order, ports.record.runs(plan.name))
         changed = resumed is not None or run is None
         if run is None:
-            run = _Candidates(order, ports, writer).first_that_runs(refused)
+            try:
+                run = _Candidates(order, ports, writer).first_that_runs(refused)
+            except TerraformError:
+                give_back_endpoints(ports, writer, None)
+                raise
+        give_back_endpoints(ports, writer, run)
         return Applied(
             run=run,
             nodes=ports.record.nodes(plan.name, run.generation),
@@ -191,7 +196,7 @@ class _Candidates:
         """Write down whom the rendezvous must expect.  It holds no secret: `skyplan rendezvous` adds it."""
         members = [
             {"name": rank, "tunnel_address": inside, "endpoint": f"{endpoints[rank]}:{WIREGUARD_PORT}"}
-            for rank, inside in zip(sorted(endpoints), p.tunnel_addresses, strict=True)
+            for rank, inside in zip(map(rank_key, range(p.nodes)), p.tunnel_addresses, strict=True)
         ]
         document = {"job": run.job, "generation": run.generation, "members": members}
         file = self._ports.keep(f"rendezvous/{run.id}.json", document)

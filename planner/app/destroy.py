@@ -1,6 +1,6 @@
-"""Ending a job: its nodes, then its access, then networks that no other job uses.  Ends when the cloud itself says that nothing is left.
+"""Ending a job: its nodes, then its access and endpoints, then networks that no other job uses.
 
-Idempotent: after a crash at any moment, or on a job that is gone, it does what is left to do.
+Ends when the cloud itself says that nothing is left.  Idempotent: after a crash at any moment, or on a job that is gone, it does what is left to do.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def destroy(job: str, ports: Ports, *, keep_network: bool = False, lease_timeout
             destroy_stack(ports, writer, stack)
             gone.append(stack.name)
         _close_runs(ports, writer)
-        leaks = _end_leaks(ports, writer, {(s.cloud, s.target, s.region) for s in mine if s.kind == "compute"})
+        leaks = _end_leaks(ports, writer)
         kept = _networks(ports, writer, gone, keep=keep_network)
         writer.event(None, ports.clock.now(), "destroyed", f"{len(gone)} stack(s) ended")
     return Destroyed(job=job, stacks=tuple(gone), leaks=leaks, kept=kept)
@@ -71,11 +71,13 @@ def _close_runs(ports: Ports, writer: Writer) -> None:
             close(ports, writer, run)
 
 
-def _end_leaks(ports: Ports, writer: Writer, places: set[tuple[str, str, str]]) -> tuple[str, ...]:
-    """Whatever the states said: no machine tagged as this job's may live where it ever ran, or in `places`."""
+def _end_leaks(ports: Ports, writer: Writer) -> tuple[str, ...]:
+    """Whatever the states said: no machine tagged as this job's may live where a launch of it was ever begun."""
     found: list[str] = []
     ran = {(r.cloud, r.target, r.region) for r in ports.record.runs(writer.job)}
-    for cloud, target, region in sorted(ran | places):
+    begun = {a.stack for a in ports.record.attempts(writer.job) if a.generation is not None}
+    ran |= {(s.cloud, s.target, s.region) for s in map(ports.record.stack, sorted(begun)) if s is not None}
+    for cloud, target, region in sorted(ran):
         lister = ports.lister(cloud, target, region)
         # a machine may leave behind what only then is seen to be nobody's: its interface, its address
         while left := [i.id for i in lister.instances(project=ports.project.name, job=writer.job)]:

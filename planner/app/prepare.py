@@ -11,11 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.app.lease import held
-from planner.app.steps import apply_stack, stack_of
+from planner.app.steps import apply_stack, destroy_stack, stack_of
+from planner.model.errors import TerraformError
+from planner.model.offer import parts_of_offer_id
 from planner.model.record import StackStatus
 
 if TYPE_CHECKING:
     from planner.app.ports import Ports
+    from planner.model.record import Run, Stack
     from planner.model.stack import AccessInput, AddressInput, NetworkInput, StackInput, StackSet
     from planner.state.writer import Writer
 
@@ -63,10 +66,10 @@ class Preparer:
         from stacks.wiring import access_variables, address_variables, peer_variables  # noqa: PLC0415 - beside its use
 
         networks: list[Outputs] = []
-        reserved: list[Outputs] = []
-        for stacks in sets_of({}):
+        parts = [(stacks, _endpoints(stacks)) for stacks in sets_of({})]
+        for stacks, adr in parts:
             self._made.pop(_place(stacks), None)  # the job's access there becomes the tunnel's
-            acc, adr = stacks.access, _endpoints(stacks)
+            acc = stacks.access
 
             def users(made: Outputs, acc: AccessInput = acc, adr: AddressInput = adr) -> Users:
                 return [
@@ -75,7 +78,9 @@ class Preparer:
                 ]
 
             networks.append(self._network(stacks.network, users))
-            reserved.append(self._apply(adr, address_variables(adr, networks[-1])))
+        reserved = [
+            self._apply(adr, address_variables(adr, network)) for (_, adr), network in zip(parts, networks, strict=True)
+        ]
         everyone = {rank: address for part in reserved for rank, address in part["endpoints"].items()}
         made: list[tuple[StackSet, Prepared]] = []
         for stacks, network, own in zip(sets_of(everyone), networks, reserved, strict=True):
@@ -101,6 +106,23 @@ class Preparer:
 
     def _apply(self, given: StackInput, variables: Mapping[str, Any]) -> Outputs:
         return apply_stack(self._ports, self._writer, stack_of(given, self._ports.synth(given), variables))
+
+
+def give_back_endpoints(ports: Ports, writer: Writer, run: Run | None) -> None:
+    """End the endpoints that no part of `run` uses: those of splits that did not run would be paid for.  A refusal only warns."""
+    mine = ports.record.stacks(writer.job)
+    split = run is not None and bool(parts_of_offer_id(run.offer_id))
+    used = {_where(s) for s in mine if split and run and (s.kind, s.generation) == ("compute", run.generation)}
+    for stack in mine:
+        if stack.kind == "addresses" and _where(stack) not in used:
+            try:
+                destroy_stack(ports, writer, stack)
+            except TerraformError as error:
+                ports.tell(stack.name, f"could not be given back: {error}")
+
+
+def _where(stack: Stack) -> Place:
+    return (stack.cloud, stack.target, stack.region)
 
 
 def _endpoints(stacks: StackSet) -> AddressInput:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -29,7 +29,7 @@ from planner.model.offer import CapacityType, Cloud
 from planner.model.plan import PlacementPlan
 from planner.model.project import Project, Target
 from planner.model.record import Stack
-from planner.model.stack import AccessInput, ComputeInput, StackInput, rank_key
+from planner.model.stack import AccessInput, AddressInput, ComputeInput, StackInput, rank_key
 from planner.model.workload import Workload
 from planner.state.engine import sqlite_url
 from planner.state.record import Record
@@ -102,7 +102,7 @@ class FakeTerraform:
             return
         d = stack.document
         made = dict(state)
-        for count, rank in enumerate(map(rank_key, range(d["nodes"]))):
+        for count, rank in enumerate(ranks(d)):
             if made.get(rank) in self.cloud.machines:
                 continue
             if d["zone"] in self.refusals and count >= self.refuse_after:
@@ -135,7 +135,14 @@ class FakeTerraform:
         self.life.step()
         match stack.kind:
             case "network":
-                return {"vpc_id": "v", "subnet_ids": {"a": "s"}, "security_group_ids": ["sg"]}
+                subnets = {"subnet_ids": {"a": "s"}, "public_subnet_ids": {"a": "s"}}
+                return {"vpc_id": "v", "security_group_ids": ["sg"], "network": "n", **subnets}
+            case "addresses":
+                made = stack.document["ranks"] if self.states.get(stack.name) else []
+                return {
+                    "endpoints": {rank: endpoint(stack.cloud, rank) for rank in made},
+                    "address_ids": {rank: f"{stack.cloud}-{rank}" for rank in made},
+                }
             case "access":
                 launch = {"subnet_id": "s", "launch_template_id": "lt"}
                 return {"launch": dict.fromkeys(stack.document["templates"], launch), "node_identity": "arn"}
@@ -200,12 +207,25 @@ class SteppedClouds:
         return SteppedLister(self.cloud.lister(where), self.life)
 
 
+def ranks(document: dict[str, Any]) -> list[str]:
+    """Of a compute stack's nodes."""
+    return [rank_key(document["first_rank"] + i) for i in range(document["nodes"])]
+
+
+def endpoint(cloud: str, rank: str) -> str:
+    """The address that is reserved for a rank, in a network of that cloud's own."""
+    network = {"aws": "198.51.100", "gcp": "203.0.113"}[cloud]
+    return f"{network}.{int(rank[1:]) + 10}"
+
+
 def fake_synth(given: StackInput) -> dict[str, Any]:
     out: dict[str, Any] = {"name": given.name, "region": given.region, "tags": dict(given.tags)}
     if isinstance(given, AccessInput):
         out["templates"] = [t.key for t in given.templates]
+    if isinstance(given, AddressInput):
+        out["ranks"] = list(given.ranks)
     if isinstance(given, ComputeInput):
-        names = ("nodes", "zone", "instance_type", "plan_id")
+        names = ("nodes", "first_rank", "zone", "instance_type", "plan_id")
         out |= {n: getattr(given, n) for n in names} | {"capacity": given.capacity.value}
     return out
 
@@ -240,7 +260,11 @@ def empty_record() -> Path:
 
 
 class World:
-    """What outlives a process: the cloud, Terraform's states, the record."""
+    """What outlives a process: the cloud, Terraform's states, the record.  `kept`: documents written down for people."""
+
+    project = PROJECT
+    market = staticmethod(small_market)
+    planned = staticmethod(planned)
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "record.sqlite"
@@ -253,6 +277,7 @@ class World:
         self.at = NOW
         self.said: list[str] = []
         self.log: list[str] = []
+        self.kept: dict[str, Mapping[str, Any]] = {}
         self.record = Record.open(sqlite_url(self.path), "acme")
 
     def live(self, use: Callable[[Ports], Any], dies_at: int | None = None) -> tuple[Any, int]:
@@ -267,9 +292,10 @@ class World:
             clock=clock,
             tell=lambda stack, text: self.said.append(f"{stack}: {text}"),
             synth=fake_synth,
-            project=PROJECT,
-            market=small_market(),
+            project=self.project,
+            market=self.market(),
             holder=f"{socket.gethostname()} pid 999999999#1",  # no such process: what it leaves held is free
+            keep=self._keep(life),
         )
         try:
             return use(ports), life.steps
@@ -279,12 +305,20 @@ class World:
             self.at = clock.at + timedelta(seconds=1)
 
     def apply(self, dies_at: int | None = None, *, name: str = "train", nodes: int = 3, **order: Any) -> Applied | None:
-        plan, work = planned(name, nodes)
+        plan, work = self.planned(name, nodes)
         given = Order(plan=plan, workload=work, **{"prepare": 0, **order})
         return self.live(lambda ports: apply(given, ports), dies_at)[0]
 
     def destroy(self, dies_at: int | None = None, *, name: str = "train", **given: Any) -> Destroyed | None:
         return self.live(lambda ports: destroy(name, ports, **given), dies_at)[0]
+
+    def _keep(self, life: Life) -> Callable[[str, Mapping[str, Any]], str]:
+        def keep(name: str, document: Mapping[str, Any]) -> str:
+            life.step()
+            self.kept[name] = document
+            return name
+
+        return keep
 
     def count(self, use: Callable[[Ports], Any]) -> int:
         return self.live(use)[1]
