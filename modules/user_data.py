@@ -191,7 +191,7 @@ def _start(workload: Workload, node: Node, stores: StoreSetup) -> dict[str, Any]
         "region": node.region,
         "registry": _secret(workload.registry_auth, node.region) if workload.registry_auth else None,
         "registry_host": _registry(image) if image else "",
-        "secrets": [_secret(secret, node.region) for secret in workload.secrets],
+        "secrets": [_secret(secret, node.region) for secret in workload.secrets_in(node.cloud.value)],
         "setup": bool(workload.setup),
         "stop_after_minutes": max(1, round(stop * 60)) if stop is not None else None,
         "store_environment": stores.environment,

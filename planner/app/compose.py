@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from planner.iam import aws, azure, gcp, nebius
 from planner.iam.grants import grants_for
@@ -23,6 +23,7 @@ from planner.model.stack import (
     ComputeInput,
     NetworkInput,
     NodeTemplate,
+    StackInput,
     StackSet,
     Tunnel,
     rank_key,
@@ -48,6 +49,7 @@ DEFAULT_PROVIDER_VERSIONS = {
 }
 
 
+_UNSET: tuple[Any, ...] = (None, "", [], {}, False)
 #: WireGuard over the smallest network on the way: Google's default of 1,460 bytes less WireGuard's 80
 TUNNEL_MTU = 1380
 
@@ -384,6 +386,20 @@ def _siblings(ranked: Sequence[Placement], placement: Placement, piece: Placemen
     return [p for p in ranked if not p.parts and (p.cloud, p.target, p.region) == place]
 
 
+def _made_of(given: StackInput) -> Any:
+    """A stack's input for a digest, without what is not set: a field that a later version adds changes no id while nobody uses it."""
+    return _set_only(asdict(given))
+
+
+def _set_only(value: Any) -> Any:
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
+        return {key: kept for key, inner in pairs if (kept := _set_only(inner)) not in _UNSET}
+    if isinstance(value, list | tuple):
+        return [_set_only(inner) for inner in cast("list[Any]", value)]
+    return value
+
+
 def placement_id(workload: Workload, placement: Placement, project: Project, market: Market) -> str:
     """`p` + 10 hex: what this placement's stacks are made of; no price, score, runner-up, date, generation or version of skyplan."""
     setting = _Setting(workload=workload, project=project, market=market)
@@ -391,9 +407,9 @@ def placement_id(workload: Workload, placement: Placement, project: Project, mar
     for piece in placement.pieces:
         bare = replace(piece, placement_id="", rank=0)
         parts += [
-            asdict(_network(bare, project, market)),
-            asdict(_access(bare, (), setting)),
-            asdict(_compute(bare, 0, setting, plan_id="")),
+            _made_of(_network(bare, project, market)),
+            _made_of(_access(bare, (), setting)),
+            _made_of(_compute(bare, 0, setting, plan_id="")),
         ]
     return "p" + digest(parts).removeprefix("sha256:")[:10]
 
@@ -405,11 +421,11 @@ def stack_refs(sets: Sequence[StackSet]) -> tuple[StackRef, ...]:
         part = stacks.compute.cloud.value if stacks.compute.tunnel else ""
         open_name = compute_name(stacks.compute.job, "N", part)
         found += [
-            StackRef(kind="network", name=stacks.network.name, digest=digest(asdict(stacks.network))),
-            StackRef(kind="access", name=stacks.access.name, digest=digest(asdict(stacks.access))),
-            StackRef(kind="compute", name=open_name, digest=digest(asdict(replace(stacks.compute, name=open_name)))),
+            StackRef(kind="network", name=stacks.network.name, digest=digest(_made_of(stacks.network))),
+            StackRef(kind="access", name=stacks.access.name, digest=digest(_made_of(stacks.access))),
+            StackRef(kind="compute", name=open_name, digest=digest(_made_of(replace(stacks.compute, name=open_name)))),
         ]
         if stacks.addresses:
             given = stacks.addresses
-            found.append(StackRef(kind="addresses", name=given.name, digest=digest(asdict(given))))
+            found.append(StackRef(kind="addresses", name=given.name, digest=digest(_made_of(given))))
     return tuple(found)

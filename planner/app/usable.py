@@ -59,7 +59,7 @@ def _of_target(workload: Workload, target: Target, *, named: bool) -> str:
     cloud = target.cloud
     if cloud is Cloud.NEBIUS and named and target.account is None:
         return f"target `{target.name}` needs `account`, the id of the Nebius project"
-    for secret in (*workload.secrets, *([workload.registry_auth] if workload.registry_auth else [])):
+    for secret in (*workload.secrets_in(cloud.value), *([workload.registry_auth] if workload.registry_auth else [])):
         home = SECRET_STORES.get(secret.store)
         if home is not cloud or cloud not in READ_SECRETS:
             return f"nodes in {cloud.value} cannot read the secret {secret.store}://{secret.path} in this version"

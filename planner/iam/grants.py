@@ -43,7 +43,7 @@ def grants_for(workload: Workload, target: Target, cloud: Cloud, project: Projec
         add(Identity.NODE_CHECKPOINT, Permission.WRITE_CHECKPOINTS, at, why)
     if workload.output:
         add(Identity.NODE_CHECKPOINT, Permission.WRITE_CHECKPOINTS, workload.output.at, "the result, written once")
-    for secret in (*workload.secrets, *([workload.registry_auth] if workload.registry_auth else [])):
+    for secret in (*workload.secrets_in(cloud.value), *([workload.registry_auth] if workload.registry_auth else [])):
         out.add(_secret(secret, cloud))
     return tuple(sorted(out))
 

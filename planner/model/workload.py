@@ -167,4 +167,13 @@ class Workload:
     tunnel: bool = False
     sync_bytes: int | None = None
     sync_seconds: float | None = None
+
+    def secrets_in(self, cloud: str) -> tuple[SecretRef, ...]:
+        """One reference per variable, in order: that of the cloud's own store where there is one, else the first."""
+        found: dict[str, SecretRef] = {}
+        for secret in self.secrets:
+            if secret.env not in found or secret.store.startswith(f"{cloud}-"):
+                found[secret.env] = secret
+        return tuple(found.values())
+
     session: bool = False

@@ -26,7 +26,7 @@ from planner.spec import gpus, secret, units
 from planner.spec.constraints import constraints
 from planner.spec.mounts import places
 from planner.spec.stores import placed
-from planner.spec.yaml_lines import Mapping, Scalar
+from planner.spec.yaml_lines import Mapping, Scalar, Sequence
 
 if TYPE_CHECKING:
     from planner.model.diagnostic import Location
@@ -134,7 +134,7 @@ def _variable(report: Report, name: str, at: Location, path: str) -> bool:
 
 
 def secrets(job: Fields) -> tuple[SecretRef, ...]:
-    """`secrets`: references only.  The text of what is no reference is never shown."""
+    """`secrets`: references only, one or one per cloud.  The text of what is no reference is never shown."""
     f = job.fields("secrets")
     if f is None:
         return ()
@@ -143,15 +143,20 @@ def secrets(job: Fields) -> tuple[SecretRef, ...]:
         path = f.name(name)
         if not _variable(job.report, name, entry.key_at, path):
             continue
-        ref = secret.reference(entry.value.text, name) if isinstance(entry.value, Scalar) else None
-        if ref is None:
+        items = entry.value.items if isinstance(entry.value, Sequence) else (entry.value,)
+        refs = [secret.reference(item.text, name) if isinstance(item, Scalar) else None for item in items]
+        stores = [ref.store for ref in refs if ref]
+        if None in refs or not refs:
             job.report.error(
                 entry.value.at, "SKY-SPEC-111", f"`{path}` is no reference to a secret", secret.REFERENCE_HINT
             )
+        elif len(set(stores)) < len(stores):
+            hint = "one reference per store: nodes read the one of their own cloud"
+            job.report.error(entry.value.at, "SKY-SPEC-113", f"`{path}` names one store twice", hint)
         elif any(name == key for key in _env_names(job)):
             job.report.error(entry.key_at, "SKY-SPEC-113", f"{name} stands under `env` and under `secrets`", "keep one")
         else:
-            out.append(ref)
+            out += [ref for ref in refs if ref]
     return tuple(out)
 
 

@@ -56,9 +56,12 @@ def job_schema() -> Schema:
         env=STRINGS | {"description": "Environment variables; no secrets.", "examples": [{"EPOCHS": "3"}]},
         secrets={
             "type": "object",
-            "description": "Environment variables whose values the node fetches itself.",
-            "additionalProperties": REFERENCE,
-            "examples": [{"HF_TOKEN": "aws-secretsmanager://acme/hf"}],
+            "description": "Environment variables whose values the node fetches itself, from its own cloud's store.",
+            "additionalProperties": listed(REFERENCE, "One reference, or one per cloud that nodes may run on."),
+            "examples": [
+                {"HF_TOKEN": "aws-secretsmanager://acme/hf"},
+                {"HF_TOKEN": ["aws-secretsmanager://acme/hf", "gcp-secretmanager://acme-ml/hf"]},
+            ],
         },
         data=listed(_data(), "What the job reads."),
         checkpoint=_placed(
