@@ -64,6 +64,13 @@ RESERVATIONS = {
     Cloud.AZURE: azure_inputs.RESERVATION,
     Cloud.NEBIUS: "capacityblockgroup-e00acme",
 }
+#: tags that a job file may hold and no cloud takes as they are: Terraform's own signs, other scripts, two keys that differ in case, the longest
+AWKWARD = (
+    ("cost/center", "R&D <42%>"),
+    ("Owner", "Zoë ${user} %{if}"),
+    ("owner", "second"),
+    ("e-mail @night", "x" * 256),
+)
 #: without: people have no way into a node there that opens no port
 WITH_SESSION = (Cloud.AWS, Cloud.GCP)
 
@@ -265,6 +272,7 @@ def cases(cloud: Cloud) -> Iterator[Case]:
     yield case("own-network", cloud, one, ON_DEMAND, own=own_network(cloud))
     yield case("hard-end", cloud, single(cloud, stop_after_hours=1.5), SPOT)
     yield case("data-elsewhere", cloud, one, ON_DEMAND, job=elsewhere(cloud, one))
+    yield case("awkward-tags", cloud, one, ON_DEMAND, tags=AWKWARD)
     if cloud in KEYS:
         yield case("own-key", cloud, one, ON_DEMAND, key=KEYS[cloud])
     if cloud in WITH_SESSION:

@@ -106,13 +106,12 @@ def _frame(document: Document) -> Iterator[str]:
     """What stands around resources: terraform, provider, variable, output."""
     yield from (f"unknown section {key}" for key in document.keys() - _TOP)
     terraform = document.get("terraform", {})
-    if terraform.keys() - {"backend", "required_providers", "required_version"} or "backend" not in terraform:
-        yield f"terraform: {sorted(terraform)}"
-    if not isinstance(terraform.get("required_version"), str):
-        yield "terraform: no required_version"
-    wanted = terraform.get("required_providers", {})
+    kinds = {"backend": dict, "required_providers": dict, "required_version": str}
+    if terraform.keys() != kinds.keys() or not all(isinstance(terraform[key], kinds[key]) for key in kinds):
+        yield f"terraform: {terraform}"
+        return
     for name, configured in document.get("provider", {}).items():
-        source = wanted.get(name, {})
+        source = terraform["required_providers"].get(name, {})
         if not all(isinstance(source.get(key), str) for key in ("source", "version")):
             yield f"provider {name}: no source and version are required"
         if name not in SETTINGS or not isinstance(configured, list) or len(configured) != 1:
@@ -120,11 +119,18 @@ def _frame(document: Document) -> Iterator[str]:
             continue
         yield from _settings(SETTINGS[name], configured[0], f"provider {name}")
     for name, body in document.get("variable", {}).items():
-        if body.keys() - {"type", "description", "default", "sensitive"} or body.get("type") not in _VARIABLE_TYPES:
+        if (
+            body.keys() - {"type", "description", "default", "sensitive"}
+            or str(body.get("type")) not in _VARIABLE_TYPES
+        ):
             yield f"variable {name}: {body}"
     for name, body in document.get("output", {}).items():
         if body.keys() - {"value", "description", "sensitive"} or "value" not in body:
             yield f"output {name}: {sorted(body)}"
+    for section in ("variable", "output"):
+        for name, body in document.get(section, {}).items():
+            if not isinstance(body.get("description", ""), str):
+                yield f"{section} {name}: description"
 
 
 def _settings(known: dict[str, str], given: Any, at: str) -> Iterator[str]:

@@ -115,7 +115,7 @@ class _Found:
             yield from self._attribute(address, kind, left)
 
     def _each(self, rest: str, each: Any) -> Iterator[str]:
-        if each is None:
+        if not isinstance(each, str | dict):
             yield f"each{rest} without for_each"
         elif not rest.startswith((".key", ".value")):
             yield f"each{rest}"

@@ -89,6 +89,12 @@ class TestEveryStackOfEveryCloud:
     def test_launches_nodes_and_nothing_else(self, stacks, case):
         assert rules.broken("launched", stacks(case)) == []
 
+    def test_is_what_was_planned_down_to_address_disk_and_name(self, stacks, case):
+        assert rules.broken("planned", stacks(case)) == []
+
+    def test_acts_in_the_planned_account_as_the_planned_role(self, stacks, case):
+        assert rules.broken("provider", stacks(case)) == []
+
     def test_hands_on_the_users_own_network_untouched(self, stacks, case):
         assert rules.broken("own_network", stacks(case)) == []
 
@@ -205,3 +211,16 @@ def test_references_that_lead_nowhere_are_found():
         {"for_each": 3},
     ):
         assert len(stack(**wrong)) >= 1, wrong
+
+
+def test_tags_that_ec2_takes_and_iam_refuses_do_not_fail_a_role():
+    """IAM knows fewer characters, and no two keys that differ in case only; at apply it would refuse the role."""
+    from modules.aws.access import iam_tags
+
+    made = iam_tags((("skyplan:job", "a"), *cases.AWKWARD, ("note", "a+b=c@d: é")))
+    assert made["skyplan:job"] == "a"
+    assert made["note"] == "a+b=c@d: é"
+    assert made["cost/center"] == "R-D -42--"
+    assert made["Owner"] == "Zoë --user- --if-"
+    assert "owner" not in made
+    assert "$" not in "".join(made.values())

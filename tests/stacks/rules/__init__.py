@@ -21,6 +21,7 @@ OWN_WORDS = (
     "capacity",
     "ending",
     "rights",
+    "planned",
 )
 SAME_WORDS: dict[str, Callable[[Rendered], common.Found]] = {
     "tags": common.tags,
@@ -30,13 +31,17 @@ SAME_WORDS: dict[str, Callable[[Rendered], common.Found]] = {
     "launched": common.launched,
     "own_network": common.own_network,
     "shared_by_nobody": common.shared_by_nobody,
+    "provider": common.provider,
 }
 
 
 def broken(rule: str, rendered: Rendered) -> list[str]:
-    """What breaks one rule."""
+    """What breaks one rule; a stack that a rule cannot read breaks it too."""
     check = SAME_WORDS.get(rule) or getattr(CLOUDS[rendered.case.cloud], rule)
-    return list(check(rendered))
+    try:
+        return list(check(rendered))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        return [f"cannot be read: {error!r}"]
 
 
 def violations(rendered: Rendered) -> list[str]:

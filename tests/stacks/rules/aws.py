@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from planner.model.offer import CapacityType, Fabric
+from planner.model.stack import NodeTemplate
+from stacks.naming import label
 from tests.stacks.cases import Rendered
 from tests.stacks.checker import resources
-from tests.stacks.rules.common import Found, data_rights, ends_in_user_data, node, of_type, secrets
+from tests.stacks.rules.common import Found, data_rights, differs, ends_in_user_data, named, node, of_type, secrets
 
 _GROUP = "${aws_security_group.nodes.id}"
 _GROUPS = "${concat([aws_security_group.nodes.id], var.security_group_ids)}"
@@ -132,15 +134,13 @@ def way_out(r: Rendered) -> Found:
 
 
 def image(r: Rendered) -> Found:
+    planned = {label(template.key): template.machine_image for template in r.case.access.templates}
     for name, template in _templates(r).items():
-        wanted = r.case.template.machine_image
-        found = str(template.get("image_id"))
+        base = name.removesuffix("-head")
+        wanted, found = planned.get(base, ""), str(template.get("image_id"))
         if wanted.startswith("/"):
-            parameter = r.acc.get("data", {}).get("aws_ssm_parameter", {}).get(name.removesuffix("-head"), {})
-            if (
-                found != f"${{data.aws_ssm_parameter.{name.removesuffix('-head')}.value}}"
-                or parameter.get("name") != wanted
-            ):
+            parameter = r.acc.get("data", {}).get("aws_ssm_parameter", {}).get(base, {})
+            if found != f"${{data.aws_ssm_parameter.{base}.value}}" or parameter.get("name") != wanted:
                 yield f"{name}: image {found}"
             if "image_id" not in template.get("lifecycle", {}).get("ignore_changes", []):
                 yield f"{name}: the image follows the parameter, under the job"
@@ -278,3 +278,104 @@ def rights(r: Rendered) -> Found:
     role = of_type(r.acc, "aws_iam_role").get("node", {})
     if role.get("path") != f"/skyplan/{r.case.access.project}/" or "managed_policy_arns" in role:
         yield "the role is outside skyplan's path"
+
+
+def planned(r: Rendered) -> Found:
+    """Nodes are of the planned type, in the planned subnet at the planned address, and are what the reviewed templates say."""
+    given = r.case.compute
+    pinned = '${var.subnet_id == "" || each.value == "" ? null : each.value}'
+    wanted = {
+        "instance_type": given.instance_type,
+        "subnet_id": '${var.subnet_id == "" ? null : var.subnet_id}',
+        "private_ip": pinned if given.addresses else None,
+    }
+    yield from differs("node", node(r), wanted)
+    for key in ("id", "version"):
+        chosen = f'${{each.key == "r00" ? var.head_launch_template_{key} : var.launch_template_{key}}}'
+        if node(r).get("launch_template", {}).get(key) != chosen:
+            yield f"node: {key} of the template"
+    for template in r.case.access.templates:
+        name = label(template.key)
+        held = {key for key in _templates(r) if key.removesuffix("-head") == name}
+        if held != ({name, f"{name}-head"} if template.efa_interfaces and r.case.access.head_address else {name}):
+            yield f"templates {held}"
+        for key in held:
+            yield from _template(r, template, key)
+    yield from _profile(r)
+    if not r.case.network.own:
+        yield from _network(r)
+
+
+def _template(r: Rendered, planned: NodeTemplate, key: str) -> Found:
+    made = _templates(r)[key]
+    yield from named(key, made, "skyplan-", r.case.workload.name[:20])
+    (disk,) = made["block_device_mappings"]
+    yield from differs(key, disk["ebs"], {"volume_type": "gp3", "volume_size": planned.disk_gb})
+    profile = {"arn": "${aws_iam_instance_profile.node.arn}"}
+    wanted = {"iam_instance_profile": profile, "ebs_optimized": "true", "update_default_version": True}
+    yield from differs(key, made, wanted)
+    if not made.get("user_data") or disk.get("device_name") != "/dev/sda1":
+        yield f"{key}: boots nothing"
+    marked = {tags.get("resource_type"): tags.get("tags") for tags in made.get("tag_specifications", [])}
+    if marked.keys() != {"instance", "volume", "network-interface"} or any(
+        (tags or {}).get("skyplan:job") != r.case.workload.name for tags in marked.values()
+    ):
+        yield f"{key}: what is launched from it has no tags"
+    metadata = made["metadata_options"].get("instance_metadata_tags")
+    legal = not any(set(tag) & set(" /") for tag, _ in r.case.access.tags)
+    if metadata != ("enabled" if legal else "disabled"):
+        yield f"{key}: tags in metadata, which a space or slash in a key breaks"
+    cards = made.get("network_interfaces", [])
+    if len(cards) != planned.efa_interfaces + (planned.instance_type.startswith("p6-b300.") and bool(cards)):
+        yield f"{key}: {len(cards)} interfaces"
+    head = planned.addresses[0] if planned.addresses else r.case.access.head_address
+    for place, card in enumerate(cards):
+        efa = place > 0 or not planned.instance_type.startswith("p6-b300.")
+        fixed = head if place == 0 and key.endswith("-head") else None
+        wanted = {
+            "network_card_index": place,
+            "device_index": min(place, 1),
+            "interface_type": "efa" if efa else None,
+            "delete_on_termination": "true",
+            "private_ip_address": fixed,
+        }
+        yield from differs(f"{key} card {place}", card, wanted)
+        if not str(card.get("subnet_id")).endswith(f'subnet_ids["{planned.zone}"]}}'):
+            yield f"{key} card {place}: subnet {card.get('subnet_id')}"
+
+
+def _profile(r: Rendered) -> Found:
+    profile, role = (of_type(r.acc, f"aws_iam_{kind}").get("node", {}) for kind in ("instance_profile", "role"))
+    if profile.get("role") != "${aws_iam_role.node.name}" or profile.get("path") != role.get("path"):
+        yield "the profile is of another role"
+    for kind, body in (("profile", profile), ("role", role)):
+        yield from named(kind, body, "skyplan-")
+    for name, policy in of_type(r.acc, "aws_iam_role_policy").items():
+        yield from named(name, policy)
+    for kind in ("ingress", "egress"):
+        for name, rule in of_type(r.acc, f"aws_vpc_security_group_{kind}_rule").items():
+            yield from named(name, rule, field="description")
+
+
+def _network(r: Rendered) -> Found:
+    made = {
+        kind: of_type(r.net, f"aws_{kind}") for kind in ("vpc", "subnet", "internet_gateway", "vpc_endpoint", "eip")
+    }
+    wanted = {"cidr_block": r.case.network.cidr, "enable_dns_support": True, "enable_dns_hostnames": True}
+    yield from differs("vpc", made["vpc"]["net"], wanted)
+    private = made["subnet"]["private"]
+    each = {
+        "availability_zone_id": "${each.key}",
+        "cidr_block": "${each.value}",
+        "for_each": dict(r.case.network.zones),
+    }
+    yield from differs("private", private, each)
+    for name, subnet in made["subnet"].items():
+        if not subnet.get("availability_zone_id") or not subnet.get("cidr_block"):
+            yield f"{name}: anywhere"
+    yield from differs("gateway", made["internet_gateway"]["net"], {"vpc_id": "${aws_vpc.net.id}"})
+    yield from differs("address", made["eip"]["nat"], {"domain": "vpc", "depends_on": ["aws_internet_gateway.net"]})
+    wanted = {"service_name": f"com.amazonaws.{r.case.network.region}.s3", "vpc_endpoint_type": "Gateway"}
+    yield from differs("endpoint", made["vpc_endpoint"]["s3"], wanted)
+    if "${aws_route_table.private.id}" not in made["vpc_endpoint"]["s3"].get("route_table_ids", []):
+        yield "data from S3 goes through the NAT gateway, and is billed there"

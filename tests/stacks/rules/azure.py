@@ -8,7 +8,7 @@ from typing import Any
 from planner.model.offer import CapacityType, Fabric
 from tests.stacks.cases import Rendered
 from tests.stacks.checker import resources
-from tests.stacks.rules.common import Found, data_rights, ends_in_user_data, node, of_type, secrets
+from tests.stacks.rules.common import Found, data_rights, differs, ends_in_user_data, named, node, of_type, secrets
 
 _PEERS = ["${azurerm_application_security_group.nodes.id}"]
 _BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
@@ -69,7 +69,11 @@ def ingress(r: Rendered) -> Found:
 
 
 def _guarded(r: Rendered) -> Found:
-    """Every interface is in both groups before its node is there."""
+    """Every interface is in both of the job's own groups before its node is there."""
+    for kind in ("network", "application"):
+        groups = of_type(r.acc, f"azurerm_{kind}_security_group")
+        if list(groups) != ["nodes"] or r.case.workload.name not in str(groups["nodes"].get("name")):
+            yield f"{kind} security groups are not the job's own: {sorted(groups)}"
     wanted = {
         "security_group": ("network_security_group_id", "${var.security_group_id}"),
         "application_security_group": ("application_security_group_id", "${var.peers_id}"),
@@ -232,6 +236,8 @@ def granted(r: Rendered) -> set[tuple[str, str]]:
 
 
 def _role(body: dict[str, Any]) -> str:
+    if "role_definition_name" in body and "role_definition_id" in body:
+        return "other"
     if body.get("role_definition_name") == "Storage Blob Data Reader":
         return "read"
     own = re.fullmatch(
@@ -251,3 +257,66 @@ def _prefixes(body: dict[str, Any], right: str) -> set[str]:
     if not whole or places != listed or guarded != needed or not all(place.endswith("/") for place in places):
         return {f"condition {condition}"}
     return places
+
+
+def planned(r: Rendered) -> Found:
+    """Nodes are of the planned size and disk, in the planned subnet at the planned address, and tell of their eviction."""
+    given, made, card = r.case.compute, node(r), _card(r)
+    for field in ("name", "computer_name"):
+        yield from named("node", made, "skyplan-", "-${each.key}", field=field)
+    wanted = {
+        "admin_username": "skyplan",
+        "provision_vm_agent": True,
+        "termination_notification": {"enabled": True, "timeout": "PT5M"},
+        "resource_group_name": "${var.resource_group}",
+        "location": given.region,
+    }
+    yield from differs("node", made, wanted)
+    disk = {"disk_size_gb": r.case.template.disk_gb, "storage_account_type": "Premium_LRS"}
+    yield from differs("disk", made["os_disk"], disk)
+    yield from named("disk", made["os_disk"], "skyplan-", "-${each.key}")
+    if not made.get("custom_data"):
+        yield "boots nothing"
+    yield from differs("interface", card, {"accelerated_networking_enabled": True, "location": given.region})
+    (address,) = card["ip_configuration"]
+    wanted = {
+        "subnet_id": "${var.subnet_id}",
+        "private_ip_address": '${each.value == "" ? null : each.value}',
+        "private_ip_address_allocation": '${each.value == "" ? "Dynamic" : "Static"}',
+    }
+    yield from differs("interface", address, wanted)
+    yield from _access(r)
+    if not r.case.network.own:
+        yield from _network(r)
+
+
+def _access(r: Rendered) -> Found:
+    for name, rule in of_type(r.acc, "azurerm_network_security_rule").items():
+        ends = {("source", "address"), ("destination", "address"), ("source", "port"), ("destination", "port")}
+        for end, what in ends:
+            forms = {"address": ("address_prefix", "address_prefixes", "application_security_group_ids")}
+            words = forms.get(what, ("port_range", "port_ranges"))
+            if len([word for word in words if f"{end}_{word}" in rule]) != 1:
+                yield f"{name}: {end} {what} is said twice or not at all"
+        yield from named(name, rule, field="description")
+    for name, assignment in of_type(r.acc, "azurerm_role_assignment").items():
+        # the identity is seconds old; why it has the right, its owner reads here
+        yield from differs(name, assignment, {"skip_service_principal_aad_check": True})
+        yield from named(name, assignment, field="description")
+    for name, role in of_type(r.acc, "azurerm_role_definition").items():
+        yield from named(name, role, "never delete", field="description")
+    for name, store in r.acc.get("data", {}).get("azurerm_resources", {}).items():
+        if name != f"{str(store.get('type')).rpartition('/')[2]}-{store.get('name')}":
+            yield f"{name}: looks for {store}"
+
+
+def _network(r: Rendered) -> Found:
+    yield from differs(
+        "network", of_type(r.net, "azurerm_virtual_network")["net"], {"address_space": [r.case.network.cidr]}
+    )
+    subnet = of_type(r.net, "azurerm_subnet")["nodes"]
+    ranges = {zone or "region": cidr for zone, cidr in r.case.network.zones}
+    wanted = {"address_prefixes": ["${each.value}"], "service_endpoints": ["Microsoft.Storage"], "for_each": ranges}
+    yield from differs("subnet", subnet, wanted)
+    yield from differs("address", of_type(r.net, "azurerm_public_ip")["nat"], {"ip_version": "IPv4"})
+    yield from differs("gateway", of_type(r.net, "azurerm_nat_gateway")["net"], {"sku_name": "Standard"})

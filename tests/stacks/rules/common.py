@@ -12,7 +12,7 @@ from typing import Any
 from planner.model.labels import label_key, label_value
 from planner.model.offer import Cloud
 from planner.model.stack import rank_key
-from stacks.wiring import ACCESS_VARIABLES
+from stacks.wiring import ACCESS_VARIABLES, TUNNEL_VARIABLES
 from tests.stacks.cases import Rendered
 from tests.stacks.checker import resources, taggable
 from tests.stacks.references import expressions
@@ -117,40 +117,44 @@ def tags(r: Rendered) -> Found:
     """Project, job and `managed` on everything that takes tags, with the user's own; the job not on what jobs share."""
     for stack, document in r.documents.items():
         given = {"net": r.case.network, "acc": r.case.access, "cmp": r.case.compute}[stack]
-        expected = dict(reversed(given.tags))
         for kind, name, body in resources(document):
             field = taggable(kind)
+            held = body.get(field or "tags", {})
             if field is None:
-                if {"tags", "labels"} & body.keys():
+                if held and kind != "google_compute_instance":
                     yield f"{kind}.{name} has tags, which its type does not take"
                 continue
-            held = body.get(field, {})
-            for key, value in expected.items():
-                shown, text = as_written(r.case.cloud, key, value)
-                if shown and held.get(shown) != text:
-                    yield f"{stack} {kind}.{name}: {shown} is {held.get(shown)!r}, not {text!r}"
-            if {key for key in held if re.search(r"skyplan.job$", key)} and stack == "net":
-                yield f"{kind}.{name}: a job's name on what jobs share"
-    rank = as_written(r.case.cloud, "skyplan:rank", "")[0]
-    for field in ("tags", "labels"):
-        if field in node(r) and node(r)[field].get(rank) != "${each.key}":
-            yield "no rank on the node"
+            written = as_written(kind, given.tags)
+            if lost := {key: text for key, text in written.items() if held.get(key) != text}:
+                yield f"{stack} {kind}.{name}: {lost} not in {held}"
+            if len(held) < len(written) or (stack == "net" and held.keys() & {"skyplan:job", "skyplan-job"}):
+                yield f"{stack} {kind}.{name}: {sorted(held)}"
+    field = taggable(NODES[r.case.cloud][0]) or ""
+    rank = node(r).get(field, {}).get("skyplan-rank" if field == "labels" else "skyplan:rank")
+    if rank != "${each.key}":
+        yield f"rank of the node: {rank}"
 
 
-_AZURE_RESERVED = ("azure", "microsoft", "windows")
+def as_written(kind: str, given: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Tags as a resource of that type must carry them, where their form is plain: what Azure and IAM do not take is only counted by their own tests."""
+    expected = dict(reversed(given))
+    if kind.startswith(("google_", "nebius_")):
+        own = {key.replace(":", "-") if key.startswith("skyplan:") else label_key(key): key for key in expected}
+        return {label: label_value(expected[key]) for label, key in own.items()}
+    if kind.startswith(("azurerm_", "aws_iam_")):
+        in_order = {key.lower(): key for key, _ in reversed(given)}
+        strange = _STRANGE_TO_AZURE if kind.startswith("azurerm_") else _STRANGE_TO_IAM
+        plain = {key: expected[key] for key in in_order.values() if not strange.search(key + expected[key])}
+        return {_literal(key): _literal(value) for key, value in plain.items()}
+    return {_literal(key): _literal(value) for key, value in expected.items()}
 
 
-def as_written(cloud: Cloud, key: str, value: str) -> tuple[str, str]:
-    """A tag as the cloud's resource must carry it; an empty key where only the cloud's own module knows its form (Azure's narrower keys)."""
-    if cloud in {Cloud.GCP, Cloud.NEBIUS}:
-        own = key.startswith("skyplan:")
-        return key.replace(":", "-") if own else label_key(key), label_value(value)
-    text = value.replace("${", "$${").replace("%{", "%%{")
-    if cloud is Cloud.AZURE and (
-        set(key) & set("<>%&\\?/") or key.lower().startswith(_AZURE_RESERVED) or len(value) > 256
-    ):
-        return "", ""
-    return key.replace("${", "$${").replace("%{", "%%{"), text
+_STRANGE_TO_AZURE = re.compile(r"[<>%&\\?/]|.{257}")
+_STRANGE_TO_IAM = re.compile(r"[^\w .:/=+@-]")
+
+
+def _literal(text: str) -> str:
+    return text.replace("${", "$${").replace("%{", "%%{")
 
 
 def no_secret(r: Rendered) -> Found:
@@ -188,7 +192,7 @@ def additive_only(r: Rendered) -> Found:
 def outputs(r: Rendered) -> Found:
     """What the next stack and the reviewer need is put out, and fits: net → acc → cmp → nodes, plan, end of billing."""
     wiring = ACCESS_VARIABLES[r.case.cloud]
-    if missing := wiring.keys() - r.net.get("output", {}).keys():
+    if missing := (wiring.keys() | TUNNEL_VARIABLES[r.case.cloud].keys()) - r.net.get("output", {}).keys():
         yield f"net does not put out {sorted(missing)}"
     if r.acc.get("variable", {}).keys() != wiring.keys():
         yield f"acc asks for {sorted(r.acc.get('variable', {}))}"
@@ -201,6 +205,8 @@ def outputs(r: Rendered) -> Found:
             yield f"launch of {key} gives {sorted(values)}, compute asks for {sorted(r.cmp.get('variable', {}))}"
     if not str(out.get("node_identity", "")).startswith("${"):
         yield "node_identity is not put out"
+    if r.case.cloud is Cloud.AZURE and not {"node_principal_id", "node_client_id"} <= out.keys():
+        yield "who the nodes are to owners of stores and to other clouds is not put out"
     if out.get("data_snippets") != list(r.case.access.snippets):
         yield "data_snippets are not put out"
     out = {name: body.get("value") for name, body in r.cmp.get("output", {}).items()}
@@ -237,6 +243,50 @@ def launched(r: Rendered) -> Found:
             yield f"{kind}.{name} carries the plan's id"
     if not of_type(r.cmp, NODES[given.cloud][0]):
         yield "compute has no nodes"
+
+
+def provider(r: Rendered) -> Found:
+    """Every stack acts in the planned account, as the planned role, and nowhere else."""
+    for stack, document in r.documents.items():
+        given = {"net": r.case.network, "acc": r.case.access, "cmp": r.case.compute}[stack]
+        role = given.role_arn
+        wanted: dict[str, Any] = {
+            Cloud.AWS: {
+                "region": given.region,
+                "allowed_account_ids": [given.account] if given.account else None,
+                "assume_role": [{"role_arn": role, "session_name": "skyplan"}] if role else None,
+            },
+            Cloud.GCP: {"region": given.region, "project": given.account, "impersonate_service_account": role},
+            Cloud.AZURE: {
+                "subscription_id": given.account,
+                "tenant_id": given.tenant,
+                "resource_provider_registrations": "none",
+                "storage_use_azuread": True,
+            },
+            Cloud.NEBIUS: {"parent_id": given.account, "impersonate_service_account_id": role},
+        }[given.cloud]
+        ((settings,),) = document["provider"].values()
+        if {key: settings.get(key) for key in wanted} != wanted:
+            yield f"{stack}: {settings}"
+        if document["terraform"]["backend"] != {given.backend.kind: {}}:
+            yield f"{stack}: the backend holds settings"
+        source = next(iter(document["terraform"]["required_providers"].values()))
+        if source["version"] != given.provider_version:
+            yield f"{stack}: provider {source}"
+
+
+def differs(where: str, body: dict[str, Any], wanted: dict[str, Any]) -> Found:
+    """Arguments that are not as planned."""
+    held = {key: body.get(key) for key in wanted}
+    if held != wanted:
+        yield f"{where}: { ({key: held[key] for key in wanted if held[key] != wanted[key]}) }"
+
+
+def named(where: str, body: dict[str, Any], *parts: str, field: str = "name") -> Found:
+    """A name of skyplan's own, always the same: a second create fails instead of doubling."""
+    name = str(body.get(field) or "")
+    if not name or not all(part in name for part in parts):
+        yield f"{where}: {field} {name!r} lacks {parts}"
 
 
 def own_network(r: Rendered) -> Found:

@@ -12,7 +12,7 @@ from typing import Any
 from planner.model.offer import CapacityType, Fabric
 from tests.stacks.cases import Rendered
 from tests.stacks.checker import resources
-from tests.stacks.rules.common import Found, data_rights, ends_in_user_data, node, of_type, secrets
+from tests.stacks.rules.common import Found, data_rights, differs, ends_in_user_data, named, node, of_type, secrets
 
 _ACCOUNT = "${google_service_account.nodes.email}"
 _IAP = ["35.235.240.0/20"]
@@ -114,8 +114,9 @@ def way_out(r: Rendered) -> Found:
 
 
 def image(r: Rendered) -> Found:
+    planned = {template.key: template.machine_image for template in r.case.access.templates}
     for key, launch in r.acc["output"].get("launch", {}).get("value", {}).items():
-        wanted, found = r.case.template.machine_image, str(launch.get("image"))
+        wanted, found = planned.get(key, ""), str(launch.get("image"))
         if "/family/" not in wanted:
             if found != wanted:
                 yield f"{key}: image {found}"
@@ -247,3 +248,90 @@ def granted(r: Rendered) -> set[tuple[str, str]]:
         else:
             out.add(("other", name))
     return out
+
+
+def planned(r: Rendered) -> Found:
+    """Nodes are of the planned type, in the planned zone and subnet at the planned address, and are never changed or kept."""
+    given, template, made = r.case.compute, r.case.template, node(r)
+    wanted = {
+        "zone": given.zone,
+        "machine_type": given.instance_type.partition("+")[0],
+        "allow_stopping_for_update": False,
+        "deletion_protection": False,
+        "timeouts": {"create": "15m", "delete": "15m"},
+    }
+    yield from differs("node", made, wanted)
+    yield from named("node", made, "skyplan-", "-${each.key}")
+    (first, *_) = made["network_interface"]
+    pinned = '${each.value == "" ? null : each.value}' if given.addresses else None
+    yield from differs("interface", first, {"network_ip": pinned, "stack_type": "IPV4_ONLY"})
+    disk = made["boot_disk"]["initialize_params"]
+    yield from differs("disk", disk, {"size": template.disk_gb})
+    hyperdisk = given.instance_type.startswith(("a3-ultragpu-", "a4-", "g4-"))
+    yield from differs("disk", disk, {"type": "hyperdisk-balanced" if hyperdisk else "pd-balanced"})
+    asked = given.instance_type.startswith("g2-") and template.nvme
+    yield from differs("node", made, {"scratch_disk": [{"interface": "NVME"}] * template.gpu_count if asked else None})
+    if bool(made.get("guest_accelerator")) != ("+" in given.instance_type):
+        yield "GPUs are not attached"
+    if not made["metadata"].get("user-data"):
+        yield "boots nothing"
+    yield from _access(r)
+    if not r.case.network.own:
+        yield from _network(r)
+
+
+def _access(r: Rendered) -> Found:
+    for key, launch in r.acc["output"]["launch"]["value"].items():
+        zone = next(template.zone for template in r.case.access.templates if template.key == key)
+        if launch.get("subnet") != f'${{var.subnet_ids["{zone}"]}}':
+            yield f"{key}: subnet {launch.get('subnet')}"
+    for name, rule in of_type(r.acc, "google_compute_firewall").items():
+        if name != "session" and rule.get("allow") != [{"protocol": "all"}]:
+            yield f"{name}: peers reach each other on some ports only"
+        if name == "session" and "log_config" not in rule:
+            yield "session: nobody sees who came in"
+        yield from named(name, rule, "skyplan-")
+        yield from named(name, rule, field="description")
+    for name, policy in of_type(r.acc, "google_compute_resource_policy").items():
+        wanted = {"group_placement_policy": {"collocation": "COLLOCATED"}, "region": r.case.access.region}
+        yield from differs(name, policy, wanted)
+    for name, network in of_type(r.acc, "google_compute_network").items():
+        if network.get("auto_create_subnetworks") is not False or network.get("mtu") not in {8244, 8896}:
+            yield f"{name}: {network}"
+    for name, subnet in of_type(r.acc, "google_compute_subnetwork").items():
+        yield from differs(name, subnet, {"region": r.case.access.region})
+    for name, member in of_type(r.acc, "google_secret_manager_secret_iam_member").items():
+        yield from differs(name, member, {"project": r.case.access.account})
+    account = of_type(r.acc, "google_service_account")["nodes"]
+    yield from named(
+        "account", account, f"project {r.case.access.project}", f"job {r.case.workload.name}", field="description"
+    )
+
+
+def _network(r: Rendered) -> Found:
+    region = {"region": r.case.network.region}
+    subnet = of_type(r.net, "google_compute_subnetwork")["private"]
+    yield from differs(
+        "subnet", subnet, {"ip_cidr_range": "${each.value.cidr}", "name": "${each.value.name}", **region}
+    )
+    if {zone: held["cidr"] for zone, held in subnet["for_each"].items()} != dict(r.case.network.zones):
+        yield "subnets have other ranges"
+    flows = subnet.get("log_config", {})
+    if flows.keys() != {"aggregation_interval", "flow_sampling", "metadata"}:
+        yield "no flow logs"
+    yield from differs("router", of_type(r.net, "google_compute_router")["net"], region)
+    wanted = {
+        **region,
+        "nat_ip_allocate_option": "AUTO_ONLY",
+        "source_subnetwork_ip_ranges_to_nat": "LIST_OF_SUBNETWORKS",
+        "enable_endpoint_independent_mapping": False,
+        "enable_dynamic_port_allocation": True,
+        "log_config": {"enable": True, "filter": "ERRORS_ONLY"},
+    }
+    nat = of_type(r.net, "google_compute_router_nat")["net"]
+    yield from differs("NAT", nat, wanted)
+    if not 64 < nat.get("min_ports_per_vm", 0) < nat.get("max_ports_per_vm", 0):
+        yield "NAT: ports of a node"
+    network = of_type(r.net, "google_compute_network")["net"]
+    yield from differs("network", network, {"mtu": 1460, "routing_mode": "REGIONAL"})
+    yield from named("network", network, f"project {r.case.network.project}", field="description")

@@ -8,7 +8,17 @@ from typing import Any
 from planner.model.offer import CapacityType, Fabric
 from tests.stacks.cases import Rendered
 from tests.stacks.checker import resources
-from tests.stacks.rules.common import Found, data_rights, ends_in_user_data, node, of_type, secrets, walk
+from tests.stacks.rules.common import (
+    Found,
+    data_rights,
+    differs,
+    ends_in_user_data,
+    named,
+    node,
+    of_type,
+    secrets,
+    walk,
+)
 
 _GROUP = "${nebius_vpc_v1_security_group.nodes.id}"
 _GROUPS = "${concat([nebius_vpc_v1_security_group.nodes.id], var.security_group_ids)}"
@@ -40,6 +50,8 @@ def ingress(r: Rendered) -> Found:
     groups = of_type(r.acc, "nebius_vpc_v1_security_group")
     if list(groups) != ["nodes"] or groups["nodes"].get("network_id") != "${var.network_id}":
         yield f"groups {sorted(groups)}"
+    if r.case.workload.name not in str(groups["nodes"].get("name")):
+        yield "the group is not the job's own"
     # a group denies what no rule allows; a node without one is in the network's default group, which lets everything in
     cards = node(r).get("network_interfaces", [{}])
     if cards[0].get("security_groups") != "${[for id in var.security_group_ids : { id = id }]}":
@@ -170,3 +182,52 @@ def _asked(text: str) -> set[tuple[str, str]]:
         for path in re.findall(r'"([^"]+)"', paths):
             out.add((right, f"{bucket[1] if bucket else '?'}/{path.removesuffix('*')}"))
     return out
+
+
+def planned(r: Rendered) -> Found:
+    """Nodes have the planned disk, are in the planned subnet at the planned address; everything has its name."""
+    given, made = r.case.compute, node(r)
+    for field in ("name", "hostname"):
+        yield from named("node", made, "skyplan-", "-${each.key}", field=field)
+    if not made.get("cloud_init_user_data"):
+        yield "boots nothing"
+    managed = made["boot_disk"]["managed_disk"]
+    size = managed["spec"].get("size_gibibytes", 0)
+    if size % 93 or not r.case.template.disk_gb <= size < r.case.template.disk_gb + 93:
+        yield f"disk of {size} GiB"
+    yield from named("disk", managed, "-${each.key}-boot")
+    (card,) = made["network_interfaces"]
+    fixed = {"allocation_id": "${nebius_vpc_v1_allocation.node[each.key].id}"} if given.addresses else {}
+    yield from differs("interface", card, {"subnet_id": "${var.subnet_id}", "ip_address": fixed})
+    local = {"passthrough_group": {"requested": True}} if r.case.template.nvme else None
+    yield from differs("node", made, {"local_disks": local})
+    reserved = of_type(r.cmp, "nebius_vpc_v1_allocation")
+    if bool(reserved) != bool(given.addresses):
+        yield "addresses are not reserved as planned"
+    for body in reserved.values():
+        yield from differs(
+            "address", body, {"ipv4_private": {"cidr": "${each.value}/32", "subnet_id": "${var.subnet_id}"}}
+        )
+    for document in (r.net, r.acc, r.cmp):
+        for kind, name, body in resources(document):
+            if kind not in {"nebius_iam_v1_group_membership", "nebius_iam_v1_access_permit"}:
+                yield from named(f"{kind}.{name}", body)
+    for name, rule in of_type(r.acc, "nebius_vpc_v1_security_rule").items():
+        egress = rule.get("egress")
+        ends = [key for key in egress or () if key in {"destination_cidrs", "destination_security_group_id"}]
+        if egress is not None and len(ends) != 1:
+            yield f"{name}: to anywhere"
+    yield from named("account", of_type(r.acc, "nebius_iam_v1_service_account")["node"], field="description")
+    if not r.case.network.own:
+        yield from _network(r)
+
+
+def _network(r: Rendered) -> Found:
+    made = {kind: of_type(r.net, f"nebius_vpc_v1_{kind}") for kind in ("pool", "network", "subnet", "route")}
+    yield from differs("pool", made["pool"]["net"], {"cidrs": [{"cidr": r.case.network.cidr}], "version": "IPV4"})
+    pools = {"pools": [{"id": "${nebius_vpc_v1_pool.net.id}"}]}
+    yield from differs("network", made["network"]["net"], {"ipv4_private_pools": pools})
+    own = {"use_network_pools": False, "pools": [{"cidrs": [{"cidr": "${each.value}"}]}]}
+    ranges = {zone or "region": cidr for zone, cidr in r.case.network.zones}
+    yield from differs("subnet", made["subnet"]["private"], {"ipv4_private_pools": own, "for_each": ranges})
+    yield from named("route", made["route"]["out"], field="description")
