@@ -83,11 +83,9 @@ def access_variables(given: AccessInput, network: Mapping[str, Any]) -> dict[str
 def peer_variables(endpoints: Iterable[str]) -> dict[str, Any]:
     """What the access stack of one part of a tunnelled job takes beside: the endpoints of all other parts, each once, in order.
 
-    Raises ValueError for none (then the nodes would wait for each other in vain) and for what is not one IPv4 address.
+    None opens nothing, and is enough to destroy the stack.  Raises ValueError for what is not one IPv4 address.
     """
     found = sorted({IPv4Address(endpoint) for endpoint in endpoints})
-    if not found:
-        raise ValueError("a part of a tunnelled job without peers")
     return {PEER_ENDPOINTS: [str(address) for address in found]}
 
 
@@ -96,11 +94,9 @@ def address_variables(given: AddressInput, network: Mapping[str, Any]) -> dict[s
     return {name: network[name] for name in ADDRESS_VARIABLES[given.cloud]}
 
 
-def compute_variables(
-    given: ComputeInput, access: Mapping[str, Any], addresses: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """The compute stack's variables, from the outputs of the access stack, and of the address stack where it has a tunnel.  Raises KeyError."""
-    found = dict(access["launch"][given.template_key])
-    if given.tunnel:
-        found[ADDRESS_IDS] = dict((addresses or {})[ADDRESS_IDS])
-    return found
+def compute_variables(given: ComputeInput, access: Mapping[str, Any]) -> dict[str, Any]:
+    """The compute stack's variables, from the outputs of the access stack; with a tunnel the address stack's `address_ids` come beside.
+
+    Raises KeyError.
+    """
+    return dict(access["launch"][given.template_key])
