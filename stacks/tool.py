@@ -73,8 +73,15 @@ class TerraformStacks:
         return {
             found.key: str(found.attributes["id"])
             for found in self.terraform(stack.name).show()
-            if (found.type, found.name) == (NODE_TYPES[stack.cloud], "node") and found.key is not None and found.attributes.get("id")
+            if (found.type, found.name) == (NODE_TYPES[stack.cloud], "node")
+            and found.key is not None
+            and found.attributes.get("id")
         }
+
+    def holds(self, stack: Stack) -> frozenset[str]:
+        """Ids of everything that a stack's state has."""
+        found = self.terraform(stack.name).show()
+        return frozenset(str(one.attributes["id"]) for one in found if one.attributes.get("id"))
 
     def adopt(self, stack: Stack, rank: str, machine: str) -> None:
         """Import a machine as a rank's node."""

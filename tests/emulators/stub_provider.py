@@ -12,6 +12,8 @@ it does not prove what the cloud's API or the provider's own checks would say.
 `STUB_FAIL`  creates that fail: `TYPE[ATTRIBUTE=GLOB,…]#TIMES:MESSAGE`, several with `|`.  TYPE is a glob, ATTRIBUTE a dotted
              path, the parts in brackets and #TIMES may be left out; #TIMES is counted in STUB_LOG.
 `STUB_HOLD`  `TYPE:FOLDER`: a matching create is done and logged, then FOLDER/ID.held appears, and the reply waits for FOLDER/go.
+`STUB_UNIQUE`  type globs, several with `|`: names of theirs are unique, as in most clouds; a second create of one that is alive (in the same
+             zone, group or parent) is refused as the clouds do it.
 """
 
 import fcntl
@@ -184,6 +186,19 @@ def failure_of(rules: str, kind: str, planned: Body, log: list[Body]) -> tuple[s
             continue
         return text, rule["message"]
     return None
+
+
+def taken(globs: str, kind: str, planned: Body, log: list[Body]) -> str | None:
+    """The words of a refusal where a name is in use already; None where it is free."""
+    if not planned.get("name") or not any(fnmatch.fnmatchcase(kind, glob) for glob in filter(None, globs.split("|"))):
+        return None
+    scope = ("name", "zone", "resource_group_name", "parent_id")
+    same = [
+        identity
+        for (type_, identity), state in alive(log).items()
+        if type_ == kind and all(state.get(key) == planned.get(key) for key in scope)
+    ]
+    return f"{kind} {planned['name']!r} already exists, as {same[0]}" if same else None
 
 
 def _at(value: Any, path: str) -> list[str]:
@@ -445,6 +460,9 @@ def serve(schema: str) -> None:
             if struck := failure_of(os.environ.get("STUB_FAIL", ""), kind, planned, _logged()):
                 _log("fail", kind, planned, rule=struck[0])
                 return pb.ApplyResourceChange.Response(new_state=request.prior_state, diagnostics=errors(struck[1]))
+            if words := taken(os.environ.get("STUB_UNIQUE", ""), kind, planned, _logged()):
+                _log("fail", kind, planned, rule="STUB_UNIQUE")
+                return pb.ApplyResourceChange.Response(new_state=request.prior_state, diagnostics=errors(words))
             state = created(kind, planned)
             _log("create", kind, state)
             _hold(kind, str(state.get("id")))
