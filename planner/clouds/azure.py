@@ -62,29 +62,47 @@ class AzureLister:
         self._patience = patience or Patience()
 
     def instances(self, *, project: str, job: str, generation: int | None = None) -> tuple[Instance, ...]:
-        """See `ResourceLister`.  Azure cannot be asked by several tags, so all machines of the scope are read; a group that is gone holds none."""
+        """See `ResourceLister`.  Azure cannot be asked by several tags, so all machines and interfaces of the scope are read; a group that is gone holds none.
+
+        An interface is a resource of its own: a launch that died may have made it without a machine, and an evicted machine leaves it behind.
+        """
         wanted = {"skyplan:project": project, "skyplan:job": job}
         if generation is not None:
             wanted["skyplan:generation"] = str(generation)
-        machines = [
-            m for m in self._pages(MACHINES, COMPUTE) if self._is_here(m) and wanted.items() <= _tags(m).items()
+        # the machines last: an interface that gets its machine while we look must not be taken for a leftover
+        cards = {str(card["id"]).lower(): card for card in self._pages(CARDS, NETWORK)}
+        machines = list(self._pages(MACHINES, COMPUTE))
+        joined = {str(card["id"]).lower() for machine in machines for card in _cards(machine)}
+        found = [
+            self._leftover(card)
+            for name, card in cards.items()
+            if name not in joined
+            and not card.get("properties", {}).get("virtualMachine")
+            and self._is_here(card)
+            and wanted.items() <= _tags(card).items()
+            and "skyplan:generation" in _tags(card)
         ]
-        if not machines:
-            return ()
-        addresses = {str(card["id"]).lower(): _address(card) for card in self._pages(CARDS, NETWORK)}
-        found = [i for machine in machines if (i := self._instance(machine, addresses)) is not None]
+        addresses = {name: _address(card) for name, card in cards.items()}
+        for machine in machines:
+            if self._is_here(machine) and wanted.items() <= _tags(machine).items():
+                seen = self._instance(machine, addresses)
+                found += [] if seen is None else [seen]
         return tuple(sorted(found, key=lambda i: (i.rank, i.launched_at, i.id)))
 
     def terminate(self, ids: Sequence[str]) -> None:
-        """See `ResourceLister`: deletes the machine (one that is only stopped is paid for) and its OS disk, which Azure would keep.
+        """See `ResourceLister`: deletes the machine (one that is only stopped is paid for) and its OS disk, which Azure would keep; or an interface.
 
+        The interface of a machine is no machine's then, and in the next list.
         One refusal keeps no other alive.
         """
         problems: list[CloudError] = []
         begun: list[tuple[str, list[str], Answer]] = []
         for one in ids:
             try:
-                begun.append((one, self._os_disk(one), self._delete(one, COMPUTE)))
+                if f"/{CARDS}/" in one:
+                    begun.append((one, [], self._delete(one, NETWORK)))
+                else:
+                    begun.append((one, self._os_disk(one), self._delete(one, COMPUTE)))
             except CloudError as error:
                 problems.append(error)
         for one, disks, answer in begun:
@@ -104,11 +122,11 @@ class AzureLister:
     def _instance(self, found: dict[str, Any], addresses: Mapping[str, str]) -> Instance | None:
         """None where it went while we looked."""
         properties = found.get("properties", {})
-        machine_id = self._terraform_id(found)
+        machine_id = self._terraform_id(found, MACHINES)
         seen = self._get(f"{machine_id}/instanceView", COMPUTE)
         if seen is None:
             return None
-        cards = properties.get("networkProfile", {}).get("networkInterfaces") or [{}]
+        cards = _cards(found) or [{}]
         zones = found.get("zones") or []
         return Instance(
             id=machine_id,
@@ -121,12 +139,24 @@ class AzureLister:
             tags={key: value for key, value in _tags(found).items() if key.startswith(TAG_PREFIX)},
         )
 
-    def _terraform_id(self, found: dict[str, Any]) -> str:
-        """As the provider writes it: lists of Azure's may have the group's name in capitals."""
-        group = str(found["id"]).split("/")[4]
-        if group.lower() == self._where.resource_group.lower():
+    def _leftover(self, found: dict[str, Any]) -> Instance:
+        return Instance(
+            id=self._terraform_id(found, CARDS),
+            state="leftover",
+            zone="",
+            instance_type="",
+            capacity="",
+            address=_address(found),
+            launched_at="",
+            tags={key: value for key, value in _tags(found).items() if key.startswith(TAG_PREFIX)},
+        )
+
+    def _terraform_id(self, found: dict[str, Any], kind: str) -> str:
+        """As the provider writes it: lists of Azure's may have the group's name in capitals.  Of a group that skyplan made the name has none."""
+        group = str(found["id"]).split("/")[4].lower()
+        if group == self._where.resource_group.lower():
             group = self._where.resource_group
-        return f"/subscriptions/{self._subscription}/resourceGroups/{group}/{MACHINES}/{found['name']}"
+        return f"/subscriptions/{self._subscription}/resourceGroups/{group}/{kind}/{found['name']}"
 
     def _pages(self, kind: str, params: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         page = self._get(f"{self._scope}/{kind}", params)
@@ -227,6 +257,11 @@ def _session(where: Where) -> Any:
 def _tags(found: dict[str, Any]) -> dict[str, str]:
     """Azure's tag names have no case."""
     return {str(key).lower(): str(value) for key, value in (found.get("tags") or {}).items()}
+
+
+def _cards(machine: dict[str, Any]) -> list[dict[str, Any]]:
+    """The interfaces of a machine, the primary one first, as ids."""
+    return machine.get("properties", {}).get("networkProfile", {}).get("networkInterfaces") or []
 
 
 def _address(card: dict[str, Any]) -> str:

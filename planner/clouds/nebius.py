@@ -1,7 +1,7 @@
 """Nebius by its SDK (gRPC), which is imported when a lister is made, never before.
 
 Pages, waiting for operations and the mapping of errors are here; which machines are wanted is the caller's business.
-A project is in one region, so the project says it.  Boot disks are resources of their own, with unique names: they are not deleted with a machine.
+A project is in one region, so the project says it.  Boot disks are managed ones, which Nebius deletes with their machine; reserved addresses are not.
 Never run against live Nebius: held to the SDK's own descriptors (0.6.29) by a gRPC server of our own.
 """
 
@@ -37,6 +37,8 @@ STATES = {
     "STOPPED": "stopped",
     "ERROR": "stopped",
 }
+#: how ids of reserved addresses begin
+ADDRESS_PREFIX = "vpcallocation-"
 SPOT_FIELDS = ("preemptible", "follows_spot_price", "spot_pricing_policy")
 
 
@@ -56,15 +58,29 @@ class NebiusLister:
         self._limits: dict[str, Any] = {"retries": retries, "timeout": seconds}
 
     def instances(self, *, project: str, job: str, generation: int | None = None) -> tuple[Instance, ...]:
-        """See `ResourceLister`.  Nebius cannot be asked by labels, so all machines of the project are read."""
+        """See `ResourceLister`.  Nebius cannot be asked by labels, so all machines and reserved addresses of the project are read.
+
+        A launch that died may have reserved an address without a machine.
+        """
         labels = {own_key("project"): label_value(project), own_key("job"): label_value(job)}
         if generation is not None:
             labels[own_key("generation")] = str(generation)
         known = {"skyplan:project": project, "skyplan:job": job}
+        # the machines last: an address that gets its machine while we look must not be taken for a leftover
+        addresses, machines = self._asked("instances.list", lambda sdk: (self._reserved(sdk), self._listed(sdk)))
+        taken = {card.ip_address.allocation_id for machine in machines for card in machine.spec.network_interfaces}
         found = [
             _instance(machine, known)
-            for machine in self._asked("instances.list", self._listed)
+            for machine in machines
             if labels.items() <= dict(machine.metadata.labels).items() and machine.status.state.name in STATES
+        ]
+        found += [
+            _leftover(address, known)
+            for address in addresses
+            if labels.items() <= dict(address.metadata.labels).items()
+            and own_key("generation") in address.metadata.labels  # a tunnel's endpoints wait for their nodes on purpose
+            and address.status.state.name not in {"ASSIGNED", "DELETING"}
+            and address.metadata.id not in taken
         ]
         return tuple(sorted(found, key=lambda i: (i.rank, i.launched_at, i.id)))
 
@@ -99,14 +115,22 @@ class NebiusLister:
     def _listed(self, sdk: Any) -> list[Any]:
         from nebius.api.nebius.compute.v1 import InstanceServiceClient, ListInstancesRequest  # noqa: PLC0415 - slow
 
+        return self._pages(sdk, InstanceServiceClient(sdk), ListInstancesRequest)
+
+    def _reserved(self, sdk: Any) -> list[Any]:
+        from nebius.api.nebius.vpc.v1 import AllocationServiceClient, ListAllocationsRequest  # noqa: PLC0415 - slow
+
+        return self._pages(sdk, AllocationServiceClient(sdk), ListAllocationsRequest)
+
+    def _pages(self, sdk: Any, client: Any, request: Any) -> list[Any]:
         parent = self._where.account or sdk.parent_id()
         if not parent:
             hint = "set `project` of the target in skyplan.yaml, or parent-id in the CLI's profile"
             raise errors_map.no_account("Nebius", "project", hint)
-        client, found, token = InstanceServiceClient(sdk), [], ""
+        found, token = [], ""
         while True:
-            request = ListInstancesRequest(parent_id=parent, page_size=PAGE, page_token=token)
-            page = client.list(request, **self._limits).wait()
+            asked = request(parent_id=parent, page_size=PAGE, page_token=token)
+            page = client.list(asked, **self._limits).wait()
             found += page.items
             if not (token := page.next_page_token):
                 return found
@@ -115,8 +139,11 @@ class NebiusLister:
         """The operation that deletes it; none where it is gone already."""
         from nebius.aio.service_error import RequestError  # noqa: PLC0415 - optional
         from nebius.api.nebius.compute.v1 import DeleteInstanceRequest, InstanceServiceClient  # noqa: PLC0415 - slow
+        from nebius.api.nebius.vpc.v1 import AllocationServiceClient, DeleteAllocationRequest  # noqa: PLC0415
 
         try:
+            if one.startswith(ADDRESS_PREFIX):
+                return [AllocationServiceClient(sdk).delete(DeleteAllocationRequest(id=one), **self._limits).wait()]
             return [InstanceServiceClient(sdk).delete(DeleteInstanceRequest(id=one), **self._limits).wait()]
         except RequestError as error:
             if error.status.code.name == NOT_FOUND:
@@ -147,6 +174,19 @@ def _instance(found: Any, known: dict[str, str]) -> Instance:
         capacity="spot" if spot else "on_demand",
         address=cards[0].ip_address.address.partition("/")[0] if cards else "",
         launched_at=created.isoformat() if created is not None else "",
+        tags={**tags_of(dict(found.metadata.labels)), **known},
+    )
+
+
+def _leftover(found: Any, known: dict[str, str]) -> Instance:
+    return Instance(
+        id=found.metadata.id,
+        state="leftover",
+        zone="",
+        instance_type="",
+        capacity="",
+        address=found.status.details.allocated_cidr.partition("/")[0],
+        launched_at="",
         tags={**tags_of(dict(found.metadata.labels)), **known},
     )
 

@@ -30,6 +30,9 @@ class Where:
 class Instance:
     """A machine that exists: pending, running, stopping or stopped, not terminated or on its way there.
 
+    Or, as state `leftover`, what a machine was to hang on or has left behind and nothing has now: an interface on Azure, a reserved address on Nebius.
+    It bears the job's tags, holds an address that the next launch needs, and is ended like a machine.
+
     id    what Terraform imports, and has as the id of its instance resource
     zone  the AZ id on AWS, `us-central1-a` on GCP, `eastus-1` on Azure; "" where a machine is in no zone
     tags  skyplan's own, by the keys `skyplan:*` on every cloud
@@ -51,7 +54,7 @@ class Instance:
 
 
 class ResourceLister(Protocol):
-    """Finds and ends machines by what they are tagged with, whatever any Terraform state says."""
+    """Finds and ends machines, and what is left of them, by what they are tagged with, whatever any Terraform state says."""
 
     def instances(self, *, project: str, job: str, generation: int | None = None) -> tuple[Instance, ...]:
         """Machines of a job, of one generation or of all; by rank, launch time, id.  Raises CloudError."""

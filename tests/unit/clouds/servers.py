@@ -121,6 +121,7 @@ class ArmApi(Api):
         super().__init__()
         self.power = {}
         self.disks = set()
+        self.cards = {}
         self.gone_while_looking = set()
 
     def path(self, name, kind="Microsoft.Compute/virtualMachines"):
@@ -162,7 +163,8 @@ class ArmApi(Api):
         if method == "GET" and path.endswith("/virtualMachines"):
             return 200, self.listed(list(self.machines.values()), query, path), {}
         if method == "GET" and path.endswith("/networkInterfaces"):
-            return 200, self.listed([self.card(name) for name in self.machines], query, path), {}
+            joined = [{**self.card(name), "tags": self.machines[name]["tags"]} for name in self.machines]
+            return 200, self.listed([*joined, *self.cards.values()], query, path), {}
         return self.one(method, path.removesuffix("/instanceView"), view=path.endswith("/instanceView"))
 
     def listed(self, found, query, path):
@@ -178,10 +180,30 @@ class ArmApi(Api):
             "properties": {"ipConfigurations": [configuration]},
         }
 
+    def lay(self, *, tags, location="eastus", **properties):
+        """An interface without a machine."""
+        name = f"skyplan-{next(self.count)}"
+        card = self.card(name)
+        self.cards[name] = {
+            **card,
+            "name": name,
+            "id": card["id"].replace(self.group, self.group.upper()),
+            "location": location,
+            "tags": tags,
+            "properties": {**card["properties"], **properties},
+        }
+        return self.path(name, "Microsoft.Network/networkInterfaces")
+
+    def taken_away(self, path):
+        """Whether it was a disk or an interface that is there."""
+        if path in self.disks:
+            self.disks.discard(path)
+            return True
+        return "/networkInterfaces/" in path and self.cards.pop(path.rpartition("/")[2], None) is not None
+
     def one(self, method, path, *, view):
         name = path.rpartition("/")[2]
-        if method == "DELETE" and path in self.disks:
-            self.disks.discard(path)
+        if method == "DELETE" and self.taken_away(path):
             return 202, {}, {"Location": f"{self.base}/operations/{self.begun('')}"}
         if name not in self.machines or name in self.gone_while_looking:
             return 404, {"error": {"code": "ResourceNotFound", "message": f"{name} was not found"}}, {}
@@ -250,6 +272,7 @@ class NebiusApi(grpc.GenericRpcHandler):
 
     def __init__(self):
         self.machines = {}
+        self.addresses = {}
         self.running = {}
         self.refusing = None
         self.kept = set()
@@ -276,6 +299,39 @@ class NebiusApi(grpc.GenericRpcHandler):
         )
         return name
 
+    def reserve(self, *, labels, state="ALLOCATED"):
+        """An address of nobody's."""
+        from nebius.api.nebius.common.v1 import ResourceMetadata
+        from nebius.api.nebius.vpc import v1
+
+        count = next(self.count)
+        name = f"vpcallocation-e00{count}"
+        self.addresses[name] = v1.Allocation(
+            metadata=ResourceMetadata(id=name, parent_id=self.parent, labels=labels),
+            status=v1.AllocationStatus(
+                state=v1.AllocationStatus.State[state],
+                details=v1.AllocationDetails(allocated_cidr=f"10.0.0.{count}/32"),
+            ),
+        )
+        return name
+
+    def reserved(self, method, request, context):
+        from nebius.api.nebius.vpc import v1
+
+        if method == "List":
+            asked = v1.ListAllocationsRequest.FromString(request)
+            assert asked.parent_id == self.parent
+            start = int(asked.page_token or 0)
+            found = list(self.addresses.values())
+            more = str(start + PAGE) if start + PAGE < len(found) else ""
+            return v1.ListAllocationsResponse(items=found[start : start + PAGE], next_page_token=more)
+        name = v1.DeleteAllocationRequest.FromString(request).id
+        if name not in self.addresses:
+            context.abort(grpc.StatusCode.NOT_FOUND, f"{name} is not there")
+        operation = f"vpcoperation-{next(self.count)}"
+        self.running[operation] = [name, 1]
+        return self.operation(operation)
+
     def service(self, details):
         self.tokens.add(dict(details.invocation_metadata).get("authorization"))
 
@@ -291,6 +347,11 @@ class NebiusApi(grpc.GenericRpcHandler):
         from nebius.api.nebius.compute import v1
 
         match method.rpartition("/")[2], method:
+            case (
+                "List" | "Delete" as what,
+                "/nebius.vpc.v1.AllocationService/List" | "/nebius.vpc.v1.AllocationService/Delete",
+            ):
+                return self.reserved(what, request, context)
             case "List", _:
                 asked = v1.ListInstancesRequest.FromString(request)
                 assert asked.parent_id == self.parent
@@ -320,6 +381,7 @@ class NebiusApi(grpc.GenericRpcHandler):
         if left > 0:
             return Operation(id=name, resource_id=machine, created_at=AT)
         self.machines.pop(machine, None)
+        self.addresses.pop(machine, None)
         from nebius.base.protos.dynamic import REGISTRY
 
         done = REGISTRY.message_class("google.rpc.Status")(code=0)

@@ -163,12 +163,37 @@ class TestAzure:
         assert found.id == azure.api.path("skyplan-0")
         assert found.tags == tags(rank="r00")
 
-    def test_without_a_group_the_subscription_is_read(self, azure):
-        azure.launch(rank="r00")
+    def test_without_a_group_the_subscription_is_read_and_the_group_is_named_as_skyplan_made_it(self, azure):
+        here = azure.launch(rank="r00")
         azure.where = Where(cloud="azure", target="prod", region="eastus", account=azure.api.subscription)
-        assert len(azure.lister().instances(**JOB)) == 1
+        assert [i.id for i in azure.lister().instances(**JOB)] == [here]
         subscription = f"/subscriptions/{azure.api.subscription}"
-        assert azure.api.asked[0] == f"GET {subscription}/providers/Microsoft.Compute/virtualMachines"
+        assert f"GET {subscription}/providers/Microsoft.Compute/virtualMachines" in azure.api.asked
+
+    def test_an_interface_of_nobody_is_a_leftover_and_ends(self, azure):
+        azure.launch(rank="r00")
+        lost = azure.api.lay(tags={key.title(): value for key, value in tags(rank="r01").items()})
+        azure.api.lay(tags=tags(rank="r02"), virtualMachine={"id": azure.api.path("elsewhere")})
+        azure.api.lay(tags=tags(rank="r03"), location="westus")
+        azure.api.lay(tags=tags(rank="r04"), provisioningState="Deleting")
+        azure.api.lay(tags=tags(rank="r05", job="other"))
+        azure.api.lay(tags=None)
+        endpoint = {key: value for key, value in tags(rank="r06").items() if key != "skyplan:generation"}
+        azure.api.lay(tags=endpoint)
+        lister = azure.lister()
+        assert states(lister.instances(**JOB)) == {"r00": "running", "r01": "leftover"}
+        assert lister.instances(**JOB)[1].id == lost
+        assert lister.instances(**JOB, generation=2) == ()
+        lister.terminate([lost])
+        lister.terminate([lost])
+        assert states(lister.instances(**JOB)) == {"r00": "running"}
+        assert len(azure.api.machines) == 1
+
+    def test_an_interface_that_a_machine_names_is_no_leftover(self, azure, monkeypatch):
+        azure.launch(rank="r00")
+        card = {**azure.api.card("skyplan-0"), "name": "skyplan-0", "location": "eastus", "tags": tags(rank="r00")}
+        monkeypatch.setitem(azure.api.cards, "skyplan-0", card)
+        assert states(azure.lister().instances(**JOB)) == {"r00": "running"}
 
     def test_a_group_that_is_gone_holds_nothing(self, azure):
         azure.api.refusing = (404, {"error": {"code": "ResourceGroupNotFound", "message": "gone"}}, {})
@@ -256,6 +281,30 @@ class TestNebius:
         found = nebius.lister().instances(**JOB)
         assert list(states(found).values()) == ["pending", "running", "stopping", "stopped", "stopped"]
         assert {i.capacity for i in found} == {"on_demand"}
+
+    def test_a_reserved_address_of_nobody_is_a_leftover_and_ends(self, nebius):
+        self.launch(nebius, "r00")
+        lost = nebius.api.reserve(labels=labels_of(tags(rank="r01").items()))
+        for rank, state in (("r02", "ASSIGNED"), ("r03", "DELETING")):
+            nebius.api.reserve(labels=labels_of(tags(rank=rank).items()), state=state)
+        endpoint = {key: value for key, value in tags(rank="r04").items() if key != "skyplan:generation"}
+        nebius.api.reserve(labels=labels_of(endpoint.items()))
+        lister = nebius.lister()
+        found = lister.instances(**JOB)
+        assert states(found) == {"r00": "running", "r01": "leftover"}
+        assert (found[1].id, found[1].address) == (lost, "10.0.0.1")
+        lister.terminate([lost])
+        lister.terminate([lost])
+        assert states(lister.instances(**JOB)) == {"r00": "running"}
+
+    def test_an_address_that_a_machine_names_is_no_leftover(self, nebius):
+        from nebius.api.nebius.compute import v1
+
+        address = nebius.api.reserve(labels=labels_of(tags(rank="r00").items()))
+        machine = nebius.api.machines[self.launch(nebius, "r00")]
+        card = v1.NetworkInterfaceSpec(ip_address=v1.IPAddress(allocation_id=address))
+        machine.spec.network_interfaces.append(card)
+        assert states(nebius.lister().instances(**JOB)) == {"r00": "running"}
 
     def test_an_operation_may_fail(self, nebius, monkeypatch):
         from nebius.api.nebius.common.v1 import Operation
