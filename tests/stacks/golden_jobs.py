@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from catalog.load import load_market
 from planner.app import inputs, plan, synth
 from planner.model.offer import CapacityType, Cloud
@@ -174,7 +176,25 @@ def every() -> tuple[Job, ...]:
     )
 
 
+@cache
+def _best(name: str) -> Case:
+    return _placed(next(job for job in every() if str(job) == name))
+
+
 def best(job: Job) -> Case:
+    """The stacks of the job's best placement, planned once."""
+    return _best(str(job))
+
+
+def grouped() -> list[Any]:
+    """All jobs as parameters; those of one cloud stay in one worker, which plans each once."""
+    return [
+        pytest.param(job, marks=pytest.mark.xdist_group(f"golden-jobs-{job.cloud.value}"), id=str(job))
+        for job in every()
+    ]
+
+
+def _placed(job: Job) -> Case:
     """The stacks of the job's best placement.  Raises AssertionError where there is none: then a golden file is missing too."""
     read = inputs.Inputs(
         jobs=(inputs.Job(workload=job.workload, file=f"{job.name}.yaml"),),

@@ -36,7 +36,14 @@ def stacks(render):
     return of
 
 
-@pytest.mark.parametrize("case", cases.every(), ids=str)
+#: the cases of one cloud stay in one worker, which renders each once
+GROUPED = [
+    pytest.param(case, marks=pytest.mark.xdist_group(f"stacks-{case.cloud.value}"), id=str(case))
+    for case in cases.every()
+]
+
+
+@pytest.mark.parametrize("case", GROUPED)
 class TestEveryStackOfEveryCloud:
     """Each rule is a method, so that a failure names the promise that is broken."""
 

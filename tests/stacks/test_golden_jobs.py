@@ -30,7 +30,7 @@ def placed(render):
     return of
 
 
-@pytest.mark.parametrize("job", golden_jobs.every(), ids=str)
+@pytest.mark.parametrize("job", golden_jobs.grouped())
 def test_golden(placed, job, request):
     rendered = placed(job)
     made = pretty(golden_form(rendered).documents)
@@ -41,7 +41,7 @@ def test_golden(placed, job, request):
     assert made.decode() == golden.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("job", golden_jobs.every(), ids=str)
+@pytest.mark.parametrize("job", golden_jobs.grouped())
 def test_no_schema_error_and_no_broken_rule(placed, job):
     rendered = placed(job)
     assert {name: checker.problems(document) for name, document in rendered.documents.items()} == {

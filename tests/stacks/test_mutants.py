@@ -23,7 +23,7 @@ Generator = Callable[[dict[str, Any]], Iterator[Mutant]]
 
 #: each cloud's mutants stay in one worker: the golden jobs are planned once in it
 CLOUDS = [
-    pytest.param(cloud, marks=pytest.mark.xdist_group(f"mutants-{cloud.value}"), id=cloud.value) for cloud in Cloud
+    pytest.param(cloud, marks=pytest.mark.xdist_group(f"golden-jobs-{cloud.value}"), id=cloud.value) for cloud in Cloud
 ]
 
 
