@@ -5,8 +5,9 @@ Decides names, tags and digests of stacks.  Builds no construct (that is `stacks
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +24,6 @@ from planner.model.stack import (
     ComputeInput,
     NetworkInput,
     NodeTemplate,
-    StackInput,
     StackSet,
     Tunnel,
     rank_key,
@@ -386,18 +386,24 @@ def _siblings(ranked: Sequence[Placement], placement: Placement, piece: Placemen
     return [p for p in ranked if not p.parts and (p.cloud, p.target, p.region) == place]
 
 
-def _made_of(given: StackInput) -> Any:
+def _made_of(value: Any) -> Any:
     """A stack's input for a digest, without what is not set: a field that a later version adds changes no id while nobody uses it."""
-    return _set_only(asdict(given))
-
-
-def _set_only(value: Any) -> Any:
-    if isinstance(value, dict):
-        pairs = cast("dict[str, Any]", value).items()
-        return {key: kept for key, inner in pairs if (kept := _set_only(inner)) not in _UNSET}
+    if isinstance(value, str | int | float):
+        return value
     if isinstance(value, list | tuple):
-        return [_set_only(inner) for inner in cast("list[Any]", value)]
-    return value
+        return [_made_of(inner) for inner in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        pairs: Iterable[tuple[str, Any]] = cast("dict[str, Any]", value).items()
+    elif value is not None:
+        pairs = ((name, getattr(value, name)) for name in _field_names(cast("object", value).__class__))
+    else:
+        return None
+    return {name: kept for name, inner in pairs if (kept := _made_of(inner)) not in _UNSET}
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(found.name for found in fields(kind))
 
 
 def placement_id(workload: Workload, placement: Placement, project: Project, market: Market) -> str:

@@ -174,7 +174,7 @@ class Known:
     running: tuple[tuple[str, str], ...] = ()
 
 
-def read_record(project: str, *, offline: bool) -> Known:
+def read_record(project: str, market: Market, *, offline: bool) -> Known:
     """From the record where there is one; nothing is created.  `offline` reads files only."""
     if offline or not (os.environ.get("SKYPLAN_DATABASE_URL") or RECORD_FILE.is_file()):
         return Known()
@@ -184,7 +184,7 @@ def read_record(project: str, *, offline: bool) -> Known:
         from planner.state.engine import missing  # noqa: PLC0415 - only on an error
 
         raise missing("SQLAlchemy", "record") from error
-    return known(project)
+    return known(project, market)
 
 
 def ledger_of(holdings: Sequence[Holding], plans: Sequence[Holding]) -> Ledger:

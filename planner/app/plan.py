@@ -106,7 +106,7 @@ def run_on(read: inputs.Inputs, request: Request, now: datetime) -> Result:
     """As `run`, on inputs that are read already."""
     folder = request.plans_folder
     standing = inputs.standing_plans(folder) if folder is not None else {}
-    known = inputs.read_record(read.project.name, offline=request.offline)
+    known = inputs.read_record(read.project.name, read.market, offline=request.offline)
     names = {j.workload.name for j in read.jobs}
     others = [p for name, p in sorted(standing.items()) if name not in names]
     ledger = inputs.ledger_of(known.holdings, inputs.holdings_of(others, read.market))
@@ -127,7 +127,8 @@ def run_on(read: inputs.Inputs, request: Request, now: datetime) -> Result:
         file = files[one.workload.name]
         plan = complete(one, taken, read, policy, file)
         if plan.ranked:
-            taken = taken.plus(replace(inputs.holdings_of([plan], read.market)[0], job=plan.name))
+            for held in inputs.holdings_of([plan], read.market):
+                taken = taken.plus(held)
         earlier = standing.get(plan.name)
         before = running.get(plan.name) or (earlier.choice.placement_id if earlier and earlier.ranked else None)
         out.append(Planned(plan=plan, placed=one, job_file=file, before=before))

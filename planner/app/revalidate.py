@@ -19,7 +19,7 @@ from planner.model.market import UNKNOWN_PRICE
 from planner.model.plan import to_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from planner.model.market import Market
     from planner.model.plan import Placement, PlacementPlan
@@ -67,11 +67,11 @@ def age(plan: PlacementPlan, now: datetime) -> list[Diagnostic]:
 
 
 def prices_now(placements: Iterable[Placement], today: Today, now: datetime) -> dict[str, Decimal | None]:
-    """Node price in USD per hour by offer id, as the market and the project have it now; None is unknown or not offered."""
+    """Node price in USD per hour by offer id, of every part, as the market and the project have it now; None is unknown or not offered."""
     from planner.placement.offers import offers_of  # noqa: PLC0415 - beside its use
 
     offers = offers_of(today.market, today.project, as_of=now.strftime("%Y-%m-%dT%H:%M:%SZ"))
-    return {p.offer_id: _price(offers, p) for p in placements}
+    return {piece.offer_id: _price(offers, piece) for p in placements for piece in p.pieces}
 
 
 def _price(offers: Offers, p: Placement) -> Decimal | None:
@@ -84,18 +84,23 @@ def _price(offers: Offers, p: Placement) -> Decimal | None:
     return None
 
 
-def price(p: Placement, now_usd: Decimal | None, workload: Workload, project: Project) -> list[Diagnostic]:
-    """SKY-APPLY-304 for a placement whose price rose beyond the tolerance or over a cap, or is not known any more."""
-    if now_usd is None:
-        return [_moved(p, "its price is not known any more")]
-    found: list[Diagnostic] = []
-    then = p.node_usd_per_hour
-    if now_usd > then * (1 + Decimal(str(project.price_tolerance))):
-        rise = (
-            f" (+{(now_usd / then - 1) * 100:.0f} %, allowed are {project.price_tolerance * 100:.0f} %)" if then else ""
-        )
-        found.append(_moved(p, f"it costs ${now_usd:.4f} per node-hour now, ${then:.4f} in the plan{rise}"))
-    hourly = now_usd * p.nodes
+def price(p: Placement, now: Mapping[str, Decimal | None], workload: Workload, project: Project) -> list[Diagnostic]:
+    """SKY-APPLY-304 for a placement, or a part of it, whose price rose beyond the tolerance, over a cap, or is not known any more.
+
+    `now`: node prices, as `prices_now` gives them.
+    """
+    known = {piece.offer_id: usd for piece in p.pieces if (usd := now.get(piece.offer_id)) is not None}
+    found = [_moved(piece, "its price is not known any more") for piece in p.pieces if piece.offer_id not in known]
+    if found:
+        return found
+    for piece in p.pieces:
+        usd, then = known[piece.offer_id], piece.node_usd_per_hour
+        if usd > then * (1 + Decimal(str(project.price_tolerance))):
+            rise = (
+                f" (+{(usd / then - 1) * 100:.0f} %, allowed are {project.price_tolerance * 100:.0f} %)" if then else ""
+            )
+            found.append(_moved(piece, f"it costs ${usd:.4f} per node-hour now, ${then:.4f} in the plan{rise}"))
+    hourly = sum((known[piece.offer_id] * piece.nodes for piece in p.pieces), Decimal(0))
     total = p.total_usd + (hourly - p.usd_per_hour) * p.finish_hours
     limits = workload.constraints
     for cap, amount, words in (

@@ -180,6 +180,6 @@ def _prices(
 ) -> tuple[list[Diagnostic], dict[str, str]]:
     """Against the choice; and the runners-up that may not be tried any more, with the reason."""
     prices = revalidate.prices_now(plan.ranked, today, now)
-    judged = {p.offer_id: revalidate.price(p, prices[p.offer_id], workload, today.project) for p in plan.ranked}
+    judged = {p.offer_id: revalidate.price(p, prices, workload, today.project) for p in plan.ranked}
     against = judged.pop(plan.choice.offer_id)
     return against, {offer: found[0].summary for offer, found in judged.items() if found}

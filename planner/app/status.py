@@ -97,10 +97,19 @@ def run_document(run: Run, nodes: Sequence[Node]) -> dict[str, Any]:
         "status": run.status.value,
         "usd_per_hour": f"{run.usd_per_hour:.4f}",
         "nodes_wanted": run.nodes,
-        "nodes": [
-            {"rank": n.rank, "instance_id": n.instance_id, "address": n.address, "status": n.status.value, "at": n.at}
-            for n in nodes
-        ],
+        "nodes": [_node_document(run, n) for n in nodes],
+    }
+
+
+def _node_document(run: Run, n: Node) -> dict[str, Any]:
+    place = run.part_of(n.rank)
+    return {
+        "rank": n.rank,
+        "instance_id": n.instance_id,
+        "address": n.address,
+        "status": n.status.value,
+        "at": n.at,
+        **{name: getattr(place, name) for name in ("cloud", "target", "region", "zone", "instance_type")},
     }
 
 

@@ -109,6 +109,35 @@ def offer_id(*, cloud: str, target: str, region: str, zone: str, instance_type: 
     return f"{cloud}:{target}/{region}/{zone or '-'}/{instance_type}/{capacity}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferName:
+    """What an offer's id says, as text; `zone` "" where prices and pools are regional."""
+
+    cloud: str
+    target: str
+    region: str
+    zone: str
+    instance_type: str
+    capacity: str
+
+
+def offer_name(text: str) -> OfferName:
+    """The inverse of `offer_id`.  Raises ValueError."""
+    match = _OFFER.fullmatch(text)
+    if match is None:
+        raise ValueError(f"`{text}` is no offer id")
+    cloud, target, region, zone, instance_type, capacity = match.groups()
+    return OfferName(
+        cloud=cloud,
+        target=target,
+        region=region,
+        zone="" if zone == "-" else zone,
+        instance_type=instance_type,
+        capacity=capacity,
+    )
+
+
+_OFFER: Final = re.compile(r"([^:/ ]+):([^/ ]+)/([^/ ]+)/([^/ ]+)/([^/ ]+)/([^/ ]+)")
 _TIMES: Final = re.compile(r"(.+) x([1-9][0-9]*)")
 
 

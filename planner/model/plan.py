@@ -6,7 +6,7 @@ raises InputError for what is not a plan or was edited (`digest` covers everythi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Any
 
@@ -176,7 +176,8 @@ def _placement_document(p: Placement) -> dict[str, Any]:
     out["caveats"] = [{"code": c.code, "text": c.text} for c in p.caveats]
     out["differs"], out["addresses"] = list(p.differs), list(p.addresses)
     out["tunnel_addresses"] = list(p.tunnel_addresses)
-    out["parts"] = [_placement_document(part) for part in p.parts]
+    # every part knows the same addresses; a plan says them once
+    out["parts"] = [_placement_document(replace(part, tunnel_addresses=())) for part in p.parts]
     for name in ("parts", "first_rank", "tunnel_addresses"):
         if not out[name]:
             del out[name]  # a plan that splits nothing says nothing of it
@@ -195,7 +196,8 @@ def _placement_from(d: dict[str, Any]) -> Placement:
     values["caveats"] = tuple(Caveat(**c) for c in values["caveats"])
     for name in ("differs", "addresses", "tunnel_addresses"):
         values[name] = tuple(values.get(name, ()))
-    values["parts"] = tuple(_placement_from(part) for part in values.get("parts", ()))
+    inside = values["tunnel_addresses"]
+    values["parts"] = tuple(replace(_placement_from(part), tunnel_addresses=inside) for part in values.get("parts", ()))
     return Placement(**values)
 
 

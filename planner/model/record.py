@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from planner.model.ledger import Holding
+from planner.model.offer import offer_name, parts_of_offer_id
 from planner.model.project import Backend
 
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -94,8 +95,22 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunPart:
+    """Nodes of a run that stand in one place: `nodes` of them, from `first_rank` on."""
+
+    cloud: str
+    target: str
+    region: str
+    zone: str
+    instance_type: str
+    capacity: str
+    nodes: int
+    first_rank: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One launch attempt of a job, and what became of it."""
+    """One launch attempt of a job, and what became of it.  Of a job in several clouds, cloud to capacity are the first part's (see `parts`)."""
 
     job: str
     generation: int
@@ -128,8 +143,23 @@ class Run:
         return f"{self.job}-g{self.generation}"
 
     @property
+    def parts(self) -> tuple[RunPart, ...]:
+        """Where its nodes are, in order of ranks: in one place, or in one per cloud.  Raises ValueError for an offer id that is none."""
+        names = ("cloud", "target", "region", "zone", "instance_type", "capacity")
+        found: list[RunPart] = []
+        for text, nodes in parts_of_offer_id(self.offer_id):
+            offer = offer_name(text)
+            first = sum(part.nodes for part in found)
+            found.append(RunPart(**{n: getattr(offer, n) for n in names}, nodes=nodes, first_rank=first))
+        return tuple(found) or (RunPart(**{n: getattr(self, n) for n in names}, nodes=self.nodes),)
+
+    def part_of(self, rank: int) -> RunPart:
+        """Where the node of a rank is."""
+        return next(part for part in reversed(self.parts) if rank >= part.first_rank)
+
+    @property
     def holding(self) -> Holding:
-        """What it takes from its pool."""
+        """What it takes from its pool; of a job in several clouds, as if all of it were the first part's (see `planner.app.recall`)."""
         return Holding(
             job=self.job,
             pool=self.pool,
