@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from planner.model.offer import CapacityType
+from planner.model.offer import CapacityType, Cloud
 from planner.model.project import OwnNetwork
 from stacks.runner import Terraform
 from tests.emulators import terraform as machine
 from tests.stacks import inputs
+from tests.stacks.tunnel_inputs import PARTS
 
 pytestmark = pytest.mark.terraform
+TUNNEL = PARTS[Cloud.AWS]
 OWN = OwnNetwork(region="us-east-1", vpc_id="vpc-1", subnets=(("use1-az1", "subnet-1"),))
 
 
@@ -34,6 +36,9 @@ def ready(tmp_path_factory):
         inputs.compute(
             capacity=CapacityType.RESERVED, reservation="cr-0123456789abcdef0", in_group=True, capacity_block=True
         ),
+        TUNNEL.addresses,
+        TUNNEL.access,
+        TUNNEL.compute,
     ],
     ids=[
         "network",
@@ -44,6 +49,9 @@ def ready(tmp_path_factory):
         "access-session",
         "compute-reserved",
         "compute-capacity-block",
+        "addresses",
+        "access-tunnel",
+        "compute-tunnel",
     ],
 )
 def test_terraform_finds_nothing_wrong(render, ready, tmp_path, given):
