@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.placement.explain import verdict
+from planner.placement.explain import Verdict, verdict
 
 if TYPE_CHECKING:
     from planner.app.plan import Planned
     from planner.model.plan import PlacementPlan
-    from planner.placement.explain import Context, Verdict
+    from planner.placement.explain import Context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +30,26 @@ def answer(planned: Planned, pattern: str | None, limit: int) -> Answer:
     """The fate of offers that match `pattern`; without one, of the ranked ones."""
     context = planned.placed.context
     found = _matching(context, pattern) if pattern else np.asarray(context.ranking.best)
-    verdicts = [verdict(context, int(i)) for i in _nearest(context, found, limit)]
+    splits = _splits(planned.plan, pattern)
+    verdicts = [*splits, *(verdict(context, int(i)) for i in _nearest(context, found, limit))]
     verdicts.sort(key=lambda v: (v.position is None, v.position or 0, len(v.rejections), v.total_usd or 0, v.offer_id))
-    return Answer(plan=planned.plan, pattern=pattern, matched=len(found), verdicts=tuple(verdicts))
+    matched = len(found) + len(splits)
+    return Answer(plan=planned.plan, pattern=pattern, matched=matched, verdicts=tuple(verdicts[:limit]))
+
+
+def _splits(plan: PlacementPlan, pattern: str | None) -> list[Verdict]:
+    """The ranked placements over several clouds, which are no single offer."""
+    return [
+        Verdict(
+            offer_id=p.offer_id,
+            rejections=(),
+            position=p.rank,
+            total_usd=float(p.total_usd),
+            finish_hours=float(p.finish_hours),
+        )
+        for p in plan.ranked
+        if p.parts and (pattern is None or fnmatchcase(p.offer_id, f"*{pattern.strip('*')}*"))
+    ]
 
 
 def _matching(context: Context, pattern: str) -> np.ndarray:
