@@ -14,7 +14,7 @@ from planner.spec.constraints import all_regions, clouds, patterns
 from planner.spec.dates import moment
 from planner.spec.near import did_you_mean
 from planner.spec.secret import shown
-from planner.spec.targets import CAPACITIES, one_region
+from planner.spec.targets import CAPACITIES, REGIONAL, one_region
 
 KINDS: Final = ("capacity_block",)
 
@@ -75,7 +75,7 @@ def reservations(project: Fields, targets: tuple[Target, ...], words: Words) -> 
     for f in project.records("reserved"):
         target = f.choice("target", sorted({t.name for t in targets}), required="name the target that holds it")
         region = one_region(f, "region", all_regions(words), required="say its region")
-        zone = f.text("zone", required="say its zone, such as use1-az4")
+        zone = _zone(f, target, targets)
         kind = _type(f, words)
         nodes = f.read("nodes", lambda text: units.integer(text, 1, 100_000), required="say how many nodes it holds")
         identity = f.text("id", required="say its id, such as cr-0abc")
@@ -86,7 +86,7 @@ def reservations(project: Fields, targets: tuple[Target, ...], words: Words) -> 
         if starts and expires and starts >= expires:
             at = f.report.places[f.name("expires")]
             f.report.error(at, "SKY-SPEC-113", f"`{f.path}` ends before it starts", "`starts` must be before `expires`")
-        elif target and region and zone and kind and nodes and identity and starts and expires:
+        elif target and region and zone is not None and kind and nodes and identity and starts and expires:
             made = Reservation(
                 target=target,
                 region=region,
@@ -101,6 +101,17 @@ def reservations(project: Fields, targets: tuple[Target, ...], words: Words) -> 
             )
             out.append(made)
     return tuple(out)
+
+
+def _zone(f: Fields, target: str | None, targets: tuple[Target, ...]) -> str | None:
+    """Its zone; "" on clouds whose offers are regional."""
+    holders = {t.cloud.value for t in targets if t.name == target}
+    if holders and holders <= set(REGIONAL):
+        if f.text("zone") not in {None, "-"}:
+            at = f.report.places[f.name("zone")]
+            f.report.error(at, "SKY-SPEC-113", f"`{f.path}`: offers are regional there", "leave `zone` out")
+        return ""
+    return f.text("zone", required="say its zone, such as use1-az4")
 
 
 def _block(f: Fields, target: str | None, region: str | None, targets: tuple[Target, ...], words: Words) -> bool:

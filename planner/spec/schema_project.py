@@ -106,7 +106,9 @@ def _target() -> Schema:
         ),
         orchestrator_role=text("The role that the launch step assumes."),
         permissions_boundary=text("AWS: the policy put as a boundary on every role skyplan makes."),
-        kms_key=text("AWS: the key that encrypts disks."),
+        kms_key=text(
+            "The key that encrypts disks: an ARN on AWS, a Cloud KMS key on GCP, a disk encryption set on Azure."
+        ),
         regions=_REGIONS,
         opt_in_zones=listed(text("A zone.", "usw2-lax1-az1"), "Zones that are not used unless named."),
         networks=listed(_network(), "The user's own networks, instead of new ones."),
@@ -146,7 +148,11 @@ def _network() -> Schema:
         region=text("Its region.", "us-east-1"),
         vpc_id=text("Its id.", "vpc-0abc"),
         subnets=STRINGS
-        | {"description": "Zone -> subnet id.", "minProperties": 1, "examples": [{"use1-az4": "subnet-0abc"}]},
+        | {
+            "description": "Zone -> subnet id; `-` for the zone on Azure and Nebius, whose subnets are regional.",
+            "minProperties": 1,
+            "examples": [{"use1-az4": "subnet-0abc"}],
+        },
         cidrs=STRINGS
         | {
             "description": "Zone -> CIDR of its subnet; needed for jobs of several nodes.",
@@ -187,10 +193,10 @@ def _price() -> Schema:
 def _reservation() -> Schema:
     return record(
         "Capacity already paid for.",
-        ("target", "region", "zone", "instance_type", "nodes", "id", "starts", "expires"),
+        ("target", "region", "instance_type", "nodes", "id", "starts", "expires"),
         target=text("The target that holds it.", "prod"),
         region=text("Its region.", "us-east-1"),
-        zone=text("Its zone.", "use1-az4"),
+        zone=text("Its zone; left out on Azure and Nebius, whose offers are regional.", "use1-az4"),
         instance_type=text("Its instance type.", "p5.48xlarge"),
         nodes=whole("How many nodes.", 1, 100_000),
         id=text("The cloud's id of it.", "cr-0abc"),

@@ -34,6 +34,18 @@ _TENANT: Final = {
     "azure": (UUID, "a tenant id (a UUID)"),
     "nebius": (r"tenant-[a-z0-9-]{1,60}", "a tenant id, such as tenant-e00example"),
 }
+_DISK_KEY: Final = {
+    "gcp": (
+        r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+",
+        "a key such as projects/acme/locations/us-central1/keyRings/disks/cryptoKeys/nodes",
+    ),
+    "azure": (
+        r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Compute/diskEncryptionSets/[^/]+",
+        "the id of a disk encryption set, /subscriptions/…/diskEncryptionSets/NAME",
+    ),
+}
+#: clouds whose subnets and prices are regional: the zone is written `-`
+REGIONAL: Final = ("azure", "nebius")
 _RESOURCE_GROUP: Final = r"[A-Za-z0-9_().-]{0,89}[A-Za-z0-9_()-]"
 _TARGET: Final = r"[a-z][a-z0-9-]{0,18}[a-z0-9]|[a-z]"
 _ARN: Final = r"arn:aws[a-z-]*:{service}:[a-z0-9-]*:[0-9]{{12}}:{kind}.+"
@@ -77,7 +89,7 @@ def _target(f: Fields, words: Words) -> Target | None:
         permissions_boundary=_arn(f, "permissions_boundary", "iam", "policy/") if cloud == "aws" else None,
         regions=patterns(f, "regions", known, f"region of {cloud}", strict=False),
         opt_in_zones=f.words("opt_in_zones", f.report.text),
-        kms_key_arn=_arn(f, "kms_key", "kms", "key/") if cloud == "aws" else None,
+        kms_key_arn=_disk_key(f, cloud),
         networks=tuple(n for n in (_network(one, cloud, known) for one in f.records("networks")) if n),
         quotas=tuple(q for q in (_quota(one, words, known) for one in f.records("quotas")) if q),
         resource_group=f.read("resource_group", _resource_group) if cloud == "azure" else None,
@@ -145,6 +157,16 @@ def _arn(f: Fields, key: str, service: str, kind: str) -> str | None:
     return f.read(key, lambda text: _formed(text, _ARN.format(service=service, kind=kind), hint))
 
 
+def _disk_key(f: Fields, cloud: str) -> str | None:
+    """The user's own key for disks, by the cloud's name for it; Nebius has none."""
+    if cloud == "aws":
+        return _arn(f, "kms_key", "kms", "key/")
+    if cloud not in _DISK_KEY:
+        return None
+    form, example = _DISK_KEY[cloud]
+    return f.read("kms_key", lambda text: _formed(text, form, f"write {example}"))
+
+
 def one_region(f: Fields, key: str, known: tuple[str, ...], *, required: str) -> str | None:
     """A region that exists."""
     text = f.text(key, required=required)
@@ -161,14 +183,26 @@ def _network(f: Fields, cloud: str, known: tuple[str, ...]) -> OwnNetwork | None
     region = one_region(f, "region", known, required="say the network's region")
     vpc = f.text("vpc_id", required=f"say the network's id{', such as vpc-0abc' if cloud == 'aws' else ''}")
     subnets = f.strings("subnets")
+    example = "{-: SUBNET_ID}: subnets are regional there" if cloud in REGIONAL else "{use1-az4: subnet-0abc}"
     if not subnets:
-        f.missing("`subnets`", "write {zone: subnet id}, such as {use1-az4: subnet-0abc}")
+        f.missing("`subnets`", f"write {{zone: subnet id}}, such as {example}")
+    elif cloud in REGIONAL and [zone for zone, _ in subnets] != ["-"]:
+        f.report.error(
+            f.report.places[f.name("subnets")], "SKY-SPEC-105", f"`{f.name('subnets')}` names zones", f"write {example}"
+        )
     cidrs = _cidrs(f, dict(subnets))
     groups = f.words("security_groups", f.report.text)
     f.finish()
     if not (region and vpc and subnets):
         return None
-    return OwnNetwork(region=region, vpc_id=vpc, subnets=subnets, security_group_ids=groups, cidrs=cidrs)
+    return OwnNetwork(
+        region=region, vpc_id=vpc, subnets=_zoned(subnets), security_group_ids=groups, cidrs=_zoned(cidrs)
+    )
+
+
+def _zoned(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """With "" for the region's own, which a file writes `-`."""
+    return tuple(("" if zone == "-" else zone, value) for zone, value in pairs)
 
 
 def _cidrs(f: Fields, subnets: dict[str, str]) -> tuple[tuple[str, str], ...]:

@@ -190,7 +190,7 @@ def test_an_empty_file_warns_and_every_default_holds() -> None:
         ("targets: [{name: a, cloud: aws, account: 12345}]", "SKY-SPEC-105", 2),
         ("targets: [{name: a, cloud: aws, project: acme-ml}]", "SKY-SPEC-102", 2),
         ("targets: [{name: a, cloud: gcp, account: acme-ml}]", "SKY-SPEC-102", 2),
-        ("targets: [{name: a, cloud: gcp, kms_key: x}]", "SKY-SPEC-102", 2),
+        ("targets: [{name: a, cloud: nebius, kms_key: x}]", "SKY-SPEC-102", 2),
         ("targets: [{name: a, cloud: azure, subscription: acme}]", "SKY-SPEC-105", 2),
         ("targets: [{name: a, cloud: aws, deployer_role: deploy}]", "SKY-SPEC-105", 2),
         ("targets:\n  - name: a\n    cloud: aws\n    regions: [us-central1]", "SKY-SPEC-105", 5),
@@ -272,7 +272,7 @@ def test_a_wrong_reservation_is_named_at_its_line(change: tuple[str, str], code:
     [
         (("kind: capacity_block", "kind: block"), "SKY-SPEC-105"),
         (("in_placement_group: true, kind: capacity_block", "in_placement_group: 1"), "SKY-SPEC-104"),
-        (("target: prod, region: us-east-1", "target: eu, region: eu-north1"), "SKY-SPEC-113"),
+        (("target: prod, region: us-east-1, zone: use1-az4,", "target: eu, region: eu-north1,"), "SKY-SPEC-113"),
         (("target: prod, region: us-east-1", "target: prod, region: us-central1"), "SKY-SPEC-113"),
     ],
 )
