@@ -16,7 +16,7 @@ Schemas = Callable[[str], Document]
 _CHAIN = re.compile(r"(?<![\w.\-])([A-Za-z_][\w-]*)((?:\.[A-Za-z_][\w-]*|\[[^\[\]]*\])*)")
 _FOR = re.compile(r"\bfor\s+([\w-]+)(?:\s*,\s*([\w-]+))?\s+in\s+([\w.-]+)")
 _WORDS = {"for", "in", "if", "null", "true", "false"}
-_FUNCTIONS = {"concat", "format", "join", "slice", "split", "toset", "try"}
+_FUNCTIONS = {"concat", "format", "join", "replace", "slice", "split", "toset", "try"}
 
 
 def reference_problems(document: Document, schemas: Schemas) -> list[str]:

@@ -16,8 +16,8 @@ from catalog.load import load_market
 from modules.schemas import update
 from planner.model.errors import InputError
 from planner.model.offer import Cloud
-from tests.stacks import cases, checker, rules
-from tests.stacks.rules.common import ADDITIVE
+from tests.stacks import cases, checker, rules, tunnelled
+from tests.stacks.rules.common import ADDITIVE, as_written
 
 MARKET = load_market()
 
@@ -231,3 +231,38 @@ def test_tags_that_ec2_takes_and_iam_refuses_do_not_fail_a_role():
     assert made["Owner"] == "Zoë --user- --if-"
     assert "owner" not in made
     assert "$" not in "".join(made.values())
+
+
+# ---- a tunnel, the one exception
+
+
+@pytest.mark.parametrize("cloud", Cloud)
+def test_a_tunnel_is_udp_from_single_peers_and_without_it_the_whole_contract_holds(render, cloud):
+    case, addresses = tunnelled.case(cloud)
+    net, acc, cmp, adr = (render(given) for given in (*case.inputs, addresses))
+    assert [checker.problems(document) for document in (net, acc, cmp, adr)] == [[], [], [], []]
+    rendered = cases.Rendered(case=case, net=net, acc=acc, cmp=cmp)
+    assert rules.broken("public_address", rendered) != []
+    assert rules.broken("ingress", rendered) != []
+    assert rules.violations(tunnelled.without_tunnel(rendered)) == []
+
+
+@pytest.mark.parametrize("cloud", Cloud)
+def test_endpoints_are_reserved_by_rank_carry_tags_and_nothing_else_is_with_them(render, cloud):
+    _, given = tunnelled.case(cloud)
+    ((kind, name, body),) = checker.resources(render(given))
+    assert (name, body["for_each"]) == ("node", {rank: rank for rank in given.ranks})
+    if field := checker.taggable(kind):
+        assert as_written(kind, given.tags).items() <= body[field].items()
+    assert not rules.common._ABOUT_ACCESS.search(kind)
+
+
+@pytest.mark.parametrize("cloud", Cloud)
+def test_a_tunnel_that_lets_in_more_than_single_peers_is_refused(render, cloud):
+    case, _ = tunnelled.case(cloud)
+    net, acc, cmp = (render(given) for given in case.inputs)
+    text = json.dumps(acc)
+    assert "/32" in text
+    wider = json.loads(text.replace("%s/32", "%s/8").replace("${each.value}/32", "${each.value}/8"))
+    with pytest.raises(AssertionError):
+        tunnelled.without_tunnel(cases.Rendered(case=case, net=net, acc=wider, cmp=cmp))
