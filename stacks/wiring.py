@@ -44,7 +44,7 @@ TUNNEL_VARIABLES: dict[Cloud, Variables] = {
 
 #: of the access stack, where the job has a tunnel
 PEER_ENDPOINTS = "peer_endpoints"
-_PEER_VARIABLES: Variables = {PEER_ENDPOINTS: ("list(string)", "IPv4 addresses of the other parts' nodes")}
+_PEER_VARIABLES: Variables = {PEER_ENDPOINTS: ("list(string)", "Public IPv4 addresses of the job's nodes")}
 
 #: cloud -> outputs of its network stack that its address stack takes as variables
 ADDRESS_VARIABLES: dict[Cloud, Variables] = {
@@ -81,8 +81,10 @@ def access_variables(given: AccessInput, network: Mapping[str, Any]) -> dict[str
 
 
 def peer_variables(endpoints: Iterable[str]) -> dict[str, Any]:
-    """What the access stack of one part of a tunnelled job takes beside: the endpoints of all other parts, each once, in order.
+    """What the access stack of one part of a tunnelled job takes beside: the endpoints of the job's nodes, each once, in order.
 
+    Those of the part itself belong to them where it has several nodes: nodes meet by their public addresses wherever they are, and such a packet
+    comes from the other's public address, which no rule for the group's own members matches (docs/decisions/0013).
     None opens nothing, and is enough to destroy the stack.  Raises ValueError for what is not one IPv4 address.
     """
     found = sorted({IPv4Address(endpoint) for endpoint in endpoints})

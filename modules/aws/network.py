@@ -204,9 +204,9 @@ class Peers(cdk.Construct):
         self._common = common
 
     def open_tunnel(self, port: int, endpoints: str) -> None:
-        """UDP from and to the endpoints of the job's other parts (a reference to a list of addresses), each as a /32, and nothing wider.
+        """UDP from and to the public endpoints of the job's nodes (a reference to a list of addresses), each as a /32, and nothing wider.
 
-        A group holds 60 rules in each direction by default: a job whose other parts have more nodes needs that quota raised.
+        A group holds 60 rules in each direction by default, three are taken: a job of more nodes needs that quota raised.
         """
         for direction in ("ingress", "egress"):
             cdk.Resource(
@@ -219,7 +219,7 @@ class Peers(cdk.Construct):
                     "ip_protocol": "udp",
                     "from_port": port,
                     "to_port": port,
-                    "description": "the tunnel of a node in another part of the job",
+                    "description": "the tunnel of another node of the job",
                 },
                 for_each=f"${{toset({endpoints.removeprefix('${').removesuffix('}')})}}",
             )

@@ -168,7 +168,7 @@ class Peers(cdk.Construct):
         )
 
     def open_tunnel(self, port: int, endpoints: str) -> None:
-        """UDP from and to the endpoints of the job's other parts (a reference to a list of addresses), each as a /32, and nothing wider.
+        """UDP from and to the public endpoints of the job's nodes (a reference to a list of addresses), each as a /32, and nothing wider.
 
         One rule for all: rules of one direction need different priorities, which would move when a peer goes.
         """
@@ -184,7 +184,7 @@ class Peers(cdk.Construct):
                 direction,
                 _FIRST + 30,
                 "Allow",
-                "the tunnels of nodes in other parts of the job",
+                "the tunnels of other nodes of the job",
                 protocol="Udp",
                 destination_port_range=str(port),
                 source_address_prefix=None,

@@ -121,14 +121,14 @@ class Peers(cdk.Construct):
             )
 
     def open_tunnel(self, port: int, endpoints: str) -> None:
-        """UDP from the endpoints of the job's other parts (a reference to a list of addresses), each as a /32, and from nothing wider.
+        """UDP from the public endpoints of the job's nodes (a reference to a list of addresses), each as a /32, and from nothing wider.
 
         One rule for all: a rule of Google's holds thousands of ranges, and a project a hundred rules by default.
         """
         bare = endpoints.removeprefix("${").removesuffix("}")
         self._rule(
             "tunnel",
-            "The tunnels of nodes in other parts of this job",
+            "The tunnels of other nodes of this job",
             {
                 "source_ranges": f'${{[for address in {bare} : format("%s/32", address)]}}',
                 "allow": [{"protocol": "udp", "ports": [str(port)]}],

@@ -105,7 +105,7 @@ class Peers(cdk.Construct):
             self._rule(rule, rule, matched)
 
     def open_tunnel(self, port: int, endpoints: str) -> None:
-        """UDP from and to the endpoints of the job's other parts (a reference to a list of addresses), each as a /32, and nothing wider."""
+        """UDP from and to the public endpoints of the job's nodes (a reference to a list of addresses), each as a /32, and nothing wider."""
         each = f"${{toset({endpoints.removeprefix('${').removesuffix('}')})}}"
         peer, ports = ["${each.value}/32"], [port]
         rules: dict[str, dict[str, Any]] = {

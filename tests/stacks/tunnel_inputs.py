@@ -20,8 +20,8 @@ from tests.stacks import azure_inputs, gcp_inputs, inputs, nebius_inputs
 
 FIRST, NODES = 2, 2
 RANKS = ("r02", "r03")
-#: what the other parts' address stacks put out
-PEERS = ("198.51.100.7", "203.0.113.20")
+#: endpoints of ranks 0 and 1, in another cloud, and of this part's own nodes, which meet by them too
+PEERS = ("198.51.100.7", "203.0.113.20", "203.0.113.71", "203.0.113.72")
 TUNNEL = Tunnel(
     members=tuple((rank_key(rank), f"10.251.0.{rank + 1}") for rank in range(4)),
     mtu=1360,
@@ -29,7 +29,7 @@ TUNNEL = Tunnel(
     secret=None,
     agent_url="https://example.org/agent.pyz",
     agent_sha256="b" * 64,
-    endpoints=(("r00", PEERS[0]), ("r01", PEERS[1])),
+    endpoints=tuple((rank_key(rank), address) for rank, address in enumerate(PEERS)),
 )
 
 
