@@ -10,7 +10,7 @@ from planner.render.text import columns, usd
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.model.record import Attempt, Node, Run
+    from planner.model.record import Attempt, Node, Run, RunPart
     from planner.render.text import Paint
 
 STYLES = {
@@ -24,12 +24,38 @@ STYLES = {
 
 
 def run_lines(run: Run, nodes: Sequence[Node], paint: Paint) -> list[str]:
-    """A run, then a line per node."""
-    place = " ".join(filter(None, (f"{run.cloud}:{run.target}", run.region, run.zone)))
-    head = f"{paint(run.id, 'bold')}  {paint(run.status.value, STYLES[run.status])}  {run.nodes} x {run.instance_type} {run.capacity.replace('_', '-')}"
-    out = [f"{head}  {place}  {usd(run.usd_per_hour)}/h  rank {run.rank}  {run.placement_id}"]
-    rows = [(f"r{n.rank:02d}", n.instance_id, n.address or "-", n.status.value, n.at[:19] + "Z") for n in nodes]
+    """A run, then a line per node; of a job in several clouds each with its place."""
+    head = f"{paint(run.id, 'bold')}  {paint(run.status.value, STYLES[run.status])}"
+    where = "  +  ".join(
+        f"{part.nodes} x {_what(part)}  {' '.join(filter(None, (f'{part.cloud}:{part.target}', part.region, part.zone)))}"
+        for part in run.parts
+    )
+    out = [f"{head}  {where}  {usd(run.usd_per_hour)}/h  rank {run.rank}  {run.placement_id}"]
+    split = len(run.parts) > 1
+    rows = [
+        (
+            f"r{n.rank:02d}",
+            *([_region(run.part_of(n.rank))] if split else []),
+            n.instance_id,
+            n.address or "-",
+            n.status.value,
+            n.at[:19] + "Z",
+        )
+        for n in nodes
+    ]
     return out + columns(rows, indent="    ")
+
+
+def _what(part: RunPart) -> str:
+    return f"{part.instance_type} {part.capacity.replace('_', '-')}"
+
+
+def _region(part: RunPart) -> str:
+    return f"{part.cloud} {part.region}"
+
+
+def _where(part: RunPart) -> str:
+    return f"{part.cloud} {part.zone or part.region}"
 
 
 def status_lines(rows: Sequence[tuple[str, Run | None, Sequence[Node], Sequence[Attempt]]], paint: Paint) -> list[str]:
@@ -45,8 +71,8 @@ def status_lines(rows: Sequence[tuple[str, Run | None, Sequence[Node], Sequence[
             continue
         alive, lost = (sum(n.status is s for n in nodes) for s in (NodeStatus.RUNNING, NodeStatus.LOST))
         count = f"{alive}/{run.nodes}" + (f" ({lost} lost)" if lost else "")
-        what = f"{run.instance_type} {run.capacity.replace('_', '-')}"
-        where = f"{run.cloud} {run.zone or run.region}"
+        what = " + ".join(map(_what, run.parts))
+        where = " + ".join(map(_where, run.parts))
         since = f"{run.started_at[:19]}Z"
         table.append(
             (name, run.id, run.status.value, count, where, what, usd(run.usd_per_hour), str(run.rank), since, tries)

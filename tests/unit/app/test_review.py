@@ -86,20 +86,20 @@ def test_a_runner_up_that_became_dear_is_barred_and_the_plan_stands(unchanged: N
 @pytest.mark.parametrize(("usd", "stale"), [("9", False), ("11.0", False), ("11.01", True), (None, True)])
 def test_prices_may_fall_and_rise_by_the_tolerance(usd: str | None, stale: bool) -> None:
     now = None if usd is None else Decimal(usd)
-    assert bool(price(PLAN.choice, now, WORK, PROJECT)) is stale
+    assert bool(price(PLAN.choice, {PLAN.choice.offer_id: now}, WORK, PROJECT)) is stale
 
 
 def test_a_rise_within_the_tolerance_but_over_a_cap_is_refused() -> None:
     capped = replace(WORK, constraints=Constraints(max_usd_per_hour=31.0, max_usd_total=1.0))
-    found = price(PLAN.choice, Decimal("10.5"), capped, PROJECT)
+    found = price(PLAN.choice, {PLAN.choice.offer_id: Decimal("10.5")}, capped, PROJECT)
     assert ["per hour" in d.summary for d in found] == [True, False]
     assert {d.code for d in found} == {"SKY-APPLY-304"}
 
 
 def test_free_reserved_capacity_stays_free() -> None:
     free = replace(PLAN.choice, node_usd_per_hour=Decimal(0))
-    assert not price(free, Decimal(0), WORK, PROJECT)
-    assert price(free, Decimal(1), WORK, PROJECT)
+    assert not price(free, {free.offer_id: Decimal(0)}, WORK, PROJECT)
+    assert price(free, {free.offer_id: Decimal(1)}, WORK, PROJECT)
 
 
 def test_prices_are_the_projects_own() -> None:
