@@ -15,6 +15,7 @@ from planner.model.errors import TerraformError
 from planner.model.record import Stack
 from stacks.classify import classify
 from stacks.events import Event
+from stacks.exists import existing
 from stacks.naming import state_key
 from stacks.process import died_unseen
 from stacks.runner import Lock, Terraform
@@ -90,6 +91,13 @@ class TerraformStacks:
     def forget(self, stack: Stack, rank: str) -> None:
         """Drop a rank's node from the state; the machine itself is not touched."""
         self.terraform(stack.name).state_rm(_address(stack, rank))
+
+    def take_existing(self, stack: Stack, error: TerraformError) -> bool:
+        """Import what an apply could not create because it is there; False where the error names nothing of the kind."""
+        found = existing(error.diagnostics)
+        for address, identity in found:
+            self.terraform(stack.name).import_resource(address, identity)
+        return bool(found)
 
     def settle(self, stack: Stack, tell: Tell) -> None:
         """Wait for a Terraform that outlived its parent, end it where it takes too long, and remove the lock of a dead one."""

@@ -56,6 +56,10 @@ class StackTool(Protocol):
         """Import a machine as a rank's node."""
         ...
 
+    def take_existing(self, stack: Stack, error: TerraformError) -> bool:
+        """Import what an apply could not create because it is there; False where the error names nothing of the kind."""
+        ...
+
     def settle(self, stack: Stack, tell: Tell) -> None:
         """Wait for a Terraform that outlived its parent, end it where it takes too long, and remove the lock of a dead one."""
         ...

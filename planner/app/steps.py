@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import CloudError, TerraformError
-from planner.model.record import Action, Stack, StackStatus
+from planner.model.record import Action, Outcome, Stack, StackStatus
 from planner.model.stack import AccessInput, AddressInput, ComputeInput, NetworkInput, StackInput
 
 if TYPE_CHECKING:
@@ -63,15 +63,28 @@ def stack_of(given: StackInput, document: Mapping[str, Any], variables: Mapping[
 
 def apply_stack(ports: Ports, writer: Writer, stack: Stack) -> dict[str, Any]:
     """Apply a network or access stack; its outputs.  Raises Refused."""
+    died = any(a.stack == stack.name and a.outcome in {None, Outcome.ABANDONED} for a in ports.record.attempts())
     intent = writer.intend(replace(stack, status=StackStatus.TOUCHED), Action.APPLY, ports.clock.now())
     try:
         ports.terraform.prepare(stack)
-        ports.terraform.apply(stack, ports.tell)
+        _apply(ports, stack, died=died)
         outputs = ports.terraform.outputs(stack)
     except TerraformError as error:
         raise refuse(ports, writer, intent, stack, error, scopes={}) from error
     writer.done(intent, StackStatus.APPLIED, ports.clock.now())
     return outputs
+
+
+def _apply(ports: Ports, stack: Stack, *, died: bool) -> None:
+    """Apply.  Where an earlier apply `died`, what it made and its state never heard of is taken in by its name, and the rest applied."""
+    for _ in range(MOST_LOOKS if died else 0):
+        try:
+            return ports.terraform.apply(stack, ports.tell)
+        except TerraformError as error:
+            if not ports.terraform.take_existing(stack, error):
+                raise
+    # without a crash of ours, a name that is taken is somebody else's
+    return ports.terraform.apply(stack, ports.tell)
 
 
 def destroy_stack(ports: Ports, writer: Writer, stack: Stack) -> None:

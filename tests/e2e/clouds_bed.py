@@ -43,8 +43,8 @@ from tests.emulators.terraform import SCHEMAS
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "import sys; from tests.e2e.clouds_bed import main; main(sys.argv[1])"
 STUBS = {"aws": "aws", "gcp": "google", "azure": "azurerm", "nebius": "nebius"}
-#: clouds whose names are unique: GCP's in a project, Azure's in a group, Nebius's in a project
-UNIQUE = {"gcp": "google_*", "azure": "azurerm_*", "nebius": "nebius_*", "aws": ""}
+#: what has a name that is unique: on GCP in a project, on Azure in a group, on Nebius (where it is documented of disks alone) in a project
+UNIQUE = {"gcp": "google_*", "azure": "azurerm_*", "nebius": "nebius_compute_*|nebius_vpc_v1_allocation", "aws": ""}
 #: a GPU with several candidates that cost nothing to look at
 GPU = {"aws": "T4:1", "gcp": "L4:1", "azure": "T4:1", "nebius": "L40S:1"}
 #: one for each: a region takes its time to prepare, and that is not what is tested

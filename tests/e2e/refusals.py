@@ -133,16 +133,11 @@ RANK = {
 }
 
 
-def once(cloud: str, *words: str) -> str:
-    """STUB_FAIL: as many launches are refused as there are words, one for each."""
-    return "|".join(f"{MACHINES[cloud]}#1:{said}" for said in words)
-
-
 def always(cloud: str, words: str, rank: str = "*") -> str:
     """STUB_FAIL: a rank's launch is always refused."""
     return f"{MACHINES[cloud]}[{RANK[cloud]}={rank}]:{words}"
 
 
-def once_for(cloud: str, words: str, rank: str) -> str:
-    """STUB_FAIL: a rank's first launch is refused."""
-    return f"{MACHINES[cloud]}[{RANK[cloud]}={rank}]#1:{words}"
+def once_each(cloud: str, rank: str, *words: str) -> str:
+    """STUB_FAIL: a rank's first launches are refused, one for each of the words."""
+    return "|".join(f"{MACHINES[cloud]}[{RANK[cloud]}={rank}]#1:{said}" for said in words)

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from planner.app.launch import ABOUT_THE_OFFER as OF_ONE_OFFER
+from planner.app.launch import ABOUT_THE_OFFER
 from planner.app.recover import IMPORTED
 from planner.model.errors import TerraformError
 from planner.model.record import RunStatus
+from planner.model.stack import rank_key
 from tests.e2e.clouds_bed import Bed
-from tests.e2e.refusals import DENIED, REFUSALS, Refusal, always, once, once_for
+from tests.e2e.refusals import DENIED, REFUSALS, Refusal, always, once_each
 from tests.emulators import terraform as terraform_on_this_machine
 from tests.emulators.stub_cloud import HELD, MACHINES
 
@@ -56,7 +57,9 @@ def runs_exactly(bed: Bed, nodes: int) -> None:
     assert bed.machines() == {n.instance_id: str(run.generation) for n in known}
     assert len(known) == nodes
     assert set(bed.held().values()) <= {str(run.generation)}
-    assert len(bed.held()) == (nodes if bed.work.cloud in HELD else 0)
+    # Nebius reserves the addresses that a plan fixes, Azure has an interface for every machine
+    hangs_on = bed.work.cloud == "azure" or (bed.work.cloud == "nebius" and nodes > 1)
+    assert len(bed.held()) == (nodes if hangs_on else 0)
     assert not bed.record.unfinished("train")
 
 
@@ -91,51 +94,51 @@ def test_from_nothing_to_nodes_and_back_to_nothing(make: Make, cloud: str) -> No
     assert not bed.cloud.alive()
 
 
-def failed_over(bed: Bed, refusals: tuple[Refusal, ...]) -> None:
-    """Each refusal ends one candidate, in order; the next one runs, and the refusals are remembered."""
+def failed_over(bed: Bed, refusals: tuple[Refusal, ...], nodes: int) -> None:
+    """Each refusal of the last rank ends one candidate, in order; the next one runs, and the refusals are remembered."""
     cloud, ranked = bed.work.cloud, bed.ranked
     assert len(ranked) > len(refusals)
-    done = bed.apply(STUB_FAIL=once(cloud, *(refusal.words for refusal in refusals)))
+    done = bed.apply(STUB_FAIL=once_each(cloud, rank_key(nodes - 1), *(refusal.words for refusal in refusals)))
     assert (done.run.rank, done.run.offer_id) == (ranked[len(refusals)].rank, ranked[len(refusals)].offer_id)
     assert [(a.outcome, a.kind, a.code) for a in done.attempts] == [
         *(("refused", refusal.kind, refusal.code) for refusal in refusals),
         ("done", "", ""),
     ]
     assert {(f.scope, f.kind, f.code) for f in bed.record.memory().failures} == {
-        (p.offer_id if r.kind == "unknown" or r.code in OF_ONE_OFFER else p.pool, r.kind, r.code)
+        (p.offer_id if r.kind == "unknown" or r.code in ABOUT_THE_OFFER else p.pool, r.kind, r.code)
         for p, r in zip(ranked, refusals, strict=False)
     }
-    runs_exactly(bed, 1)
+    assert bed.cloud.created(MACHINES[cloud]) == (nodes - 1) * len(refusals) + nodes, "the others had been launched"
+    runs_exactly(bed, nodes)
     assert set(bed.machines().values()) == {str(len(refusals) + 1)}
+    bed.destroy()
+    assert not bed.cloud.alive()
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_what_the_cloud_has_no_room_for_goes_to_the_next_candidate(make: Make, cloud: str) -> None:
-    failed_over(make(cloud, nodes=1), REFUSALS[cloud][:2])
+def test_a_cluster_that_lacks_one_node_is_torn_down_and_the_next_candidate_runs(make: Make, cloud: str) -> None:
+    failed_over(make(cloud, nodes=2), REFUSALS[cloud][:2], nodes=2)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_every_refusal_is_told_apart_and_remembered(make: Make, cloud: str) -> None:
     bed = make(cloud, nodes=1, candidates=6)
-    failed_over(bed, REFUSALS[cloud])
+    failed_over(bed, REFUSALS[cloud], nodes=1)
     unknown = next(r for r in REFUSALS[cloud] if r.kind == "unknown")
     assert any(unknown.words in said for said in bed.said), "what is not known is shown whole"
-    bed.destroy()
-    assert not bed.cloud.alive()
 
 
-@pytest.mark.parametrize("cloud", CLOUDS)
-def test_all_nodes_or_none(make: Make, cloud: str) -> None:
-    """One rank of two is refused; then every one; then nobody may launch; then all goes well."""
+@pytest.mark.parametrize(
+    "cloud", ["azure", *(pytest.param(c, marks=pytest.mark.full) for c in ("gcp", "nebius", "aws"))]
+)
+def test_where_none_is_left_or_nobody_may_launch_nothing_is_left_behind(make: Make, cloud: str) -> None:
     bed = make(cloud, candidates=2)
     capacity = REFUSALS[cloud][0]
     with pytest.raises(TerraformError) as none_left:
         bed.apply(STUB_FAIL=always(cloud, capacity.words, "r01"))
     assert [d.code for d in none_left.value.diagnostics] == ["SKY-APPLY-311", "SKY-APPLY-308", "SKY-APPLY-308"]
-    assert bed.cloud.created(MACHINES[cloud]) == 2, (
-        "each time the other rank was launched, or nothing was torn down here"
-    )
+    assert bed.cloud.created(MACHINES[cloud]) == 2, "each time the other rank had been launched"
     assert (bed.machines(), bed.held()) == ({}, {})
     assert sorted(stacks_of(bed)) == ["access", "network"]
 
@@ -144,19 +147,18 @@ def test_all_nodes_or_none(make: Make, cloud: str) -> None:
     assert [d.code for d in denied.value.diagnostics] == ["SKY-APPLY-317"]
     assert [r.generation for r in bed.record.runs("train")] == [1, 2, 3], "no other candidate was tried"
     assert {f.kind for f in bed.record.memory().failures} == {"capacity"}
-
-    done = bed.apply(STUB_FAIL=once_for(cloud, capacity.words + " ", "r01"))
-    assert (done.run.rank, done.run.generation) == (bed.ranked[1].rank, 5)
-    runs_exactly(bed, 2)
-    bed.destroy()
-    assert not bed.cloud.alive()
+    assert (bed.machines(), bed.held()) == ({}, {})
 
 
 #: what is made, and its reply lost: machines, and what they hang on
 HELD_UP = [(cloud, MACHINES[cloud]) for cloud in CLOUDS] + [(cloud, HELD[cloud]) for cloud in HELD]
 
 
-@pytest.mark.parametrize(("cloud", "kind"), HELD_UP)
+@pytest.mark.parametrize(
+    ("cloud", "kind"),
+    # with AWS's own provider: test_apply.py
+    [pytest.param(*one, marks=pytest.mark.full) if one[0] == "aws" else one for one in HELD_UP],
+)
 def test_a_launch_killed_before_its_replies_came_is_finished_by_the_next_apply(
     make: Make, cloud: str, kind: str
 ) -> None:
@@ -187,3 +189,31 @@ def test_a_killed_launch_can_be_destroyed_at_once(make: Make, cloud: str, kind: 
     bed.destroy()
     assert not bed.cloud.alive()
     assert not bed.record.stacks()
+
+
+#: something of the access stack
+ACCESS = {
+    "azure": "azurerm_user_assigned_identity",
+    "gcp": "google_compute_firewall",
+    "nebius": "nebius_iam_v1_service_account",
+    "aws": "aws_iam_role",
+}
+
+
+@pytest.mark.parametrize(
+    "cloud", ["azure", *(pytest.param(c, marks=pytest.mark.full) for c in ("gcp", "nebius", "aws"))]
+)
+def test_an_apply_killed_while_access_was_made_is_finished_by_the_next(make: Make, cloud: str) -> None:
+    bed = make(cloud, nodes=1)
+    bed.killed_while_held(ACCESS[cloud], 1)
+    assert not bed.machines()
+    done = bed.apply()
+    assert (done.changed, done.run.id) == (True, "train-g1")
+    runs_exactly(bed, 1)
+    left = bed.destroy().leaks
+    assert not left
+    if cloud in {"azure", "gcp"}:
+        assert bed.cloud.created(ACCESS[cloud]) == 1, "what was made is taken in by its name"
+        assert not bed.cloud.alive()
+    else:  # on Nebius and AWS the stub's names are not unique: nothing tells that it is there, and nothing is paid for it
+        assert {kind for kind, _ in bed.cloud.alive()} == {ACCESS[cloud]}

@@ -32,12 +32,12 @@ constraints: {clouds: [aws], instance_types: [g4dn.xlarge]}
 class Workspace:
     """`skyplan.yaml`, `jobs/train.yaml`; the command line with the emulated AWS in its environment."""
 
-    def __init__(self, folder: Path, aws: Aws, terraform: Terraform, backend: str = "") -> None:
+    def __init__(self, folder: Path, aws: Aws, terraform: Terraform, backend: str = "", job: str = JOB) -> None:
         self.folder = folder
         self.aws = aws
         self.environment: Mapping[str, str] = {**terraform.environment, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
         (folder / "jobs").mkdir(parents=True)
-        (folder / "jobs" / "train.yaml").write_text(JOB, encoding="utf-8")
+        (folder / "jobs" / "train.yaml").write_text(job, encoding="utf-8")
         (folder / "skyplan.yaml").write_text(PROJECT + backend, encoding="utf-8")
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:

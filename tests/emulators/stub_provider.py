@@ -198,7 +198,13 @@ def taken(globs: str, kind: str, planned: Body, log: list[Body]) -> str | None:
         for (type_, identity), state in alive(log).items()
         if type_ == kind and all(state.get(key) == planned.get(key) for key in scope)
     ]
-    return f"{kind} {planned['name']!r} already exists, as {same[0]}" if same else None
+    if not same:
+        return None
+    if kind.startswith("azurerm_"):
+        return f'A resource with the ID "{same[0]}" already exists - to be managed via Terraform this resource needs to be imported into the State.'
+    if kind.startswith("google_"):
+        return f"Error creating: googleapi: Error 409: The resource '{same[0]}' already exists, alreadyExists"
+    return f"rpc error: code = AlreadyExists desc = {planned['name']} is taken"
 
 
 def _at(value: Any, path: str) -> list[str]:
