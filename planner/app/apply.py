@@ -130,7 +130,7 @@ def _stale(code: str, summary: str, hint: str) -> StalePlan:
 
 
 class _Candidates:
-    """The plan's ranked placements, tried in order.  `_closed`: places that cannot be prepared, with the reason."""
+    """The plan's ranked placements, tried in order.  `_closed`: places that cannot be prepared, `_no_endpoints`: for a split; with the reason."""
 
     def __init__(self, order: Order, ports: Ports, writer: Writer) -> None:
         self._order = order
@@ -138,11 +138,13 @@ class _Candidates:
         self._writer = writer
         self._preparer = Preparer(ports, writer)
         self._closed: dict[Place, str] = {}
+        self._no_endpoints: dict[Place, str] = {}
 
     def first_that_runs(self, refused: list[Refused]) -> Run:
         """Launch until one runs; what was refused is added to `refused`.  Raises TerraformError (311) when none is left."""
         for p in self._order.plan.ranked:
-            reason = self._order.barred.get(p.offer_id) or next(filter(None, map(self._closed.get, _places(p))), None)
+            closed = self._closed | (self._no_endpoints if p.parts else {})
+            reason = self._order.barred.get(p.offer_id) or next(filter(None, map(closed.get, _places(p))), None)
             if reason:
                 self._ports.tell("", f"{p.offer_id}: passed over: {reason}")
                 continue
@@ -207,11 +209,13 @@ class _Candidates:
         self._ports.tell("", text)
 
     def _close(self, p: Placement, answer: Refused) -> None:
-        """Try no other placement where something of the place itself was refused."""
+        """Try no other placement where something of the place itself was refused; endpoints are in the way of splits alone."""
+        why = f"{answer.stack} was refused ({answer.code or answer.kind})"
         for piece, given in zip(p.pieces, self._sets(p), strict=True):
-            names = {given.network.name, given.access.name, given.addresses.name if given.addresses else ""}
-            if answer.stack in names:
-                self._closed[_place(piece)] = f"{answer.stack} was refused ({answer.code or answer.kind})"
+            if answer.stack in {given.network.name, given.access.name}:
+                self._closed[_place(piece)] = why
+            elif given.addresses and answer.stack == given.addresses.name:
+                self._no_endpoints[_place(piece)] = why
 
     def _sets(
         self, p: Placement, generation: int | None = None, endpoints: Mapping[str, str] | None = None

@@ -106,6 +106,9 @@ def _unfinished(ports: Ports, writer: Writer) -> list[Diagnostic]:
         ports.terraform.settle(stack, ports.tell)
         if run is None or intent.action is not Action.APPLY or run.status is not RunStatus.STARTING:
             continue
+        if len(run.parts) > 1:
+            found.append(_half(run, "begins it anew"))
+            continue
         if stack.cloud in IMPORTED:  # elsewhere taking in would end machines, and that is for apply or destroy to do
             take_in(ports, writer, run, stack)
         try:
@@ -115,9 +118,13 @@ def _unfinished(ports: Ports, writer: Writer) -> list[Diagnostic]:
         if len(nodes) == run.nodes:
             writer.launched(intent.id, run.generation, nodes, ports.clock.now())
         else:
-            summary = f"{run.id} is half launched; `skyplan apply` goes on with it, `skyplan destroy {run.job}` ends it"
-            found.append(Diagnostic(code="SKY-APPLY-314", summary=summary, severity=Severity.WARNING))
+            found.append(_half(run, "goes on with it"))
     return found
+
+
+def _half(run: Run, what_apply_does: str) -> Diagnostic:
+    summary = f"{run.id} is half launched; `skyplan apply` {what_apply_does}, `skyplan destroy {run.job}` ends it"
+    return Diagnostic(code="SKY-APPLY-314", summary=summary, severity=Severity.WARNING)
 
 
 def _take_in(foreign: Foreign, ports: Ports, writer: Writer) -> tuple[str, ...]:

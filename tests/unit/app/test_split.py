@@ -6,14 +6,17 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from planner.app.apply import Order, apply
 from planner.app.sync import sync
 from planner.model.errors import StalePlan, TerraformError
 from planner.model.record import NodeStatus, Run, RunStatus
 from planner.server import peers_file
 from tests.unit.app.split import MEETING, PROJECT, SplitWorld, planned
+from tests.unit.app.world import Killed
 
 CAPACITY = ("capacity", "ZONE_RESOURCE_POOL_EXHAUSTED")
 AWS, GCP, OTHER = "aws-prod-us-east-1", "gcp-prod-us-east4", "gcp-prod-us-central1"
@@ -257,6 +260,41 @@ def test_sync_sees_nodes_lost_in_both_clouds(world: SplitWorld) -> None:
     world.cloud.machines.clear()
     world.live(lambda ports: sync("train", ports))
     assert world.record.runs("train")[0].status is RunStatus.LOST
+
+
+def test_sync_says_that_a_half_made_launch_is_begun_anew(world: SplitWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = world.cloud.launch
+
+    def dies_at_the_last(region: str, **given: Any) -> str:
+        if given["rank"] == "r03":
+            raise Killed
+        return launch(region, **given)
+
+    monkeypatch.setattr(world.cloud, "launch", dies_at_the_last)
+    assert world.apply() is None
+    monkeypatch.undo()
+    before = dict(world.cloud.machines)
+    assert len(before) == 3
+    learnt, _ = world.live(lambda ports: sync("train", ports))
+    assert ["begins it anew" in d.summary for d in learnt.warnings] == [True]
+    assert world.cloud.machines == before
+    assert not [line for line in world.log if line.startswith("import")]
+    world.apply()
+    assert running(world).id == "train-g2"
+    assert len(world.cloud.machines) == 4
+
+
+def test_no_endpoints_close_a_place_to_splits_alone(world: SplitWorld) -> None:
+    """A quota of public addresses says nothing of nodes that need none."""
+    plan, work = planned()
+    single, _ = planned("train", 2)
+    alone = replace(single.choice, rank=2)
+    mixed = replace(plan, ranked=(plan.choice, alone))
+    world.refusals = {f"adr-train-{AWS}": ("quota", "AddressLimitExceeded")}
+    done, _ = world.live(lambda ports: apply(Order(plan=mixed, workload=work, prepare=0), ports))
+    assert alone.region == "us-east-1"
+    assert (done.run.offer_id, len(done.nodes)) == (alone.offer_id, 2)
+    assert not [s for s in world.states if s.startswith("adr-")]
 
 
 def test_without_a_rendezvous_the_operator_is_told_where_the_peers_are(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from planner.app.recall import holdings_of, known
 from planner.app.revalidate import Today, price, prices_now
 from planner.app.review import Setting, review
 from planner.app.status import document, status
-from planner.model.errors import StalePlan
+from planner.app.sync import Foreign, sync
+from planner.model.errors import InputError, StalePlan
 from planner.model.market import Market
 from planner.model.offer import offer_name
 from planner.model.plan import PlacementPlan
@@ -191,6 +192,15 @@ def test_a_refused_split_holds_nothing(world: SplitWorld, monkeypatch: pytest.Mo
     assert world.record.runs("train")[0].status is RunStatus.FAILED
     monkeypatch.setenv("SKYPLAN_DATABASE_URL", sqlite_url(world.path))
     assert [h.pool for h in known("acme", market()).holdings] == [p.pool for p in PLAN.ranked[1].parts]
+
+
+def test_sync_takes_no_split_in_that_a_pipeline_applied(world: SplitWorld) -> None:
+    foreign = Foreign(plan=PLAN, workload=WORK, generation=1)
+    with pytest.raises(InputError) as caught:
+        world.live(lambda ports: sync("train", ports, foreign=foreign))
+    (found,) = caught.value.diagnostics
+    assert (found.code, "only `skyplan apply` launches it" in found.summary) == ("SKY-APPLY-323", True)
+    assert not world.record.runs("train")
 
 
 @pytest.mark.parametrize("text", ["", "aws:prod/us-east-1/a/p4de", "prod/us-east-1/a/p4de/spot", "aws:p/r/-/t/spot x2"])
