@@ -50,24 +50,27 @@ def warm(call: Callable[[], object], repeats: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Cold:
-    """A fresh process: seconds, and the largest resident set in MiB."""
+    """A fresh process: seconds, the largest resident set in MiB, and the least seconds of CPU, with those of processes that it waited for."""
 
     median: float
     least: float
     peak: float
+    cpu: float = 0.0
 
 
 def cold(command: list[str], folder: Path, repeats: int = 9) -> Cold:
     """Start `command` again and again, after once that is not counted.  Raises Failed where it exits with an error."""
     times: list[float] = []
     peak = 0.0
+    cpu: list[float] = []
     for _ in range(repeats + 1):
         start = time.perf_counter()
         child = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(child.pid, 0)
         times.append(time.perf_counter() - start)
+        cpu.append(usage.ru_utime + usage.ru_stime)
         child.returncode = os.waitstatus_to_exitcode(status)
         peak = max(peak, usage.ru_maxrss / 1024)
         if child.returncode:
             raise Failed(f"`{' '.join(command)}` exited {child.returncode}")
-    return Cold(statistics.median(times[1:]), min(times[1:]), peak)
+    return Cold(statistics.median(times[1:]), min(times[1:]), peak, min(cpu[1:]))

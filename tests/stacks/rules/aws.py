@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.model.offer import CapacityType, Fabric
+from planner.model.offer import CapacityType
 from planner.model.stack import NodeTemplate
 from stacks.naming import label
 from tests.stacks.cases import Rendered
@@ -32,13 +32,10 @@ def public_address(r: Rendered) -> Found:
     for name, subnet in of_type(r.net, "aws_subnet").items():
         if subnet.get("map_public_ip_on_launch") is not False:
             yield f"subnet {name} gives public addresses"
-    fabric = r.case.template.fabric is Fabric.EFA
     if node(r).get("associate_public_ip_address") != '${var.subnet_id == "" ? null : false}':
         yield "the node may get a public address"
     for name, template in _templates(r).items():
         cards = template.get("network_interfaces", [])
-        if bool(cards) != fabric:
-            yield f"{name}: interfaces {len(cards)}"
         if len(cards) == 1 and cards[0].get("associate_public_ip_address") != "false":
             yield f"{name}: one interface, which gets the subnet's default"
         for card in cards:
