@@ -84,8 +84,8 @@ class Preparer:
         everyone = {rank: address for part in reserved for rank, address in part["endpoints"].items()}
         made: list[tuple[StackSet, Prepared]] = []
         for stacks, network, own in zip(sets_of(everyone), networks, reserved, strict=True):
-            others = [address for rank, address in sorted(everyone.items()) if rank not in own["endpoints"]]
-            variables = access_variables(stacks.access, network) | peer_variables(others)
+            # its own part's too: nodes of one part meet by their public addresses as well
+            variables = access_variables(stacks.access, network) | peer_variables(everyone.values())
             ready = Prepared(
                 access=self._apply(stacks.access, variables),
                 endpoints=own["endpoints"],

@@ -7,7 +7,7 @@ runner fills from the other's outputs, on every cloud in the same way (`stacks.w
   acc outputs  `launch` {template key: {variable of the compute stack: value}} · `node_identity` (what the orchestrator hands to nodes) ·
                `data_snippets` (what owners of buckets must allow themselves; [] for nothing)
   adr outputs  (tunnel only) `endpoints`, `address_ids`
-  acc inputs   (tunnel only) also `peer_endpoints`, the addresses of the other parts' nodes: UDP 51820 from and to them
+  acc inputs   (tunnel only) also `peer_endpoints`, the addresses of all the job's nodes: UDP 51820 from and to them
   cmp inputs   variables: `launch[template key]`; (tunnel only) also `address_ids`
   cmp outputs  nodes {rank key "r00": {"instance_id", "private_ip", "zone", "cloud"}} · plan_id · billing_end (how billing stops by itself)
 """

@@ -158,7 +158,7 @@ def _rendezvous(f: Fields) -> Rendezvous | None:
             f.report.error(at, "SKY-SPEC-102", f"`{path}` is no cloud", f"write one of {', '.join(CLOUDS)}")
         return name in CLOUDS
 
-    url = r.read("url", _service_url, required="say where nodes reach it, such as https://meet.example.com:8443")
+    url = r.read("url", _service_url, required="say where nodes reach it, such as https://meet.example.com")
     found = r.strings("secrets", check=check)
     r.finish()
     refs = [(cloud, secret.reference(text, JOIN_SECRET)) for cloud, text in found]
@@ -172,8 +172,13 @@ def _rendezvous(f: Fields) -> Rendezvous | None:
 
 
 def _service_url(text: str) -> str:
-    if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?/?", text, re.ASCII):
-        raise units.Malformed("is no address of a service", "write https://HOST:PORT, without credentials and path")
+    found = re.fullmatch(r"https?://[A-Za-z0-9.-]+(?::([0-9]{1,5}))?/?", text, re.ASCII)
+    if not found:
+        raise units.Malformed("is no address of a service", "write https://HOST, without credentials and path")
+    if found[1] not in {None, "80", "443"}:
+        raise units.Malformed(
+            "is on a port that nodes may not reach", "nodes open ports 80 and 443 to the outside only"
+        )
     return text.rstrip("/")
 
 

@@ -67,7 +67,7 @@ def project_properties() -> dict[str, Schema]:
         "rendezvous": record(
             "Where the nodes of a job in several clouds meet: see `skyplan rendezvous`.",
             ("url",),
-            url=text("As nodes reach it.", "https://meet.example.com:8443"),
+            url=text("As nodes reach it.", "https://meet.example.com"),
             secrets=STRINGS
             | {
                 "description": "By cloud, a reference to the join secret, which its nodes read with their own identity.",

@@ -19,7 +19,7 @@ VIRGINIA = b.region("us-east4", Cloud.GCP, net_index=3)
 IOWA = b.region("us-central1", Cloud.GCP, net_index=4)
 QUOTAS = (Quota(instance_types=("*",), max_nodes=2),)
 MEETING = Rendezvous(
-    url="https://meet.test:8443",
+    url="https://meet.test",
     secrets=(
         ("aws", SecretRef(env="JOIN", store="aws-secretsmanager", path="join")),
         ("gcp", SecretRef(env="JOIN", store="gcp-secretmanager", path="join")),

@@ -118,7 +118,7 @@ def paths_to(cloud, workload):
 TUNNEL = Tunnel(
     members=(("r00", "10.251.0.1"), ("r01", "10.251.0.2")),
     mtu=1380,
-    url="https://meet.example.com:8443",
+    url="https://meet.example.com",
     secret=SecretRef(env="SKYPLAN_JOIN_SECRET", store="aws-secretsmanager", path="acme/join"),
     agent_url="https://skyplan.example.com/agent.pyz",
     agent_sha256="a" * 64,
@@ -188,7 +188,7 @@ def test_a_node_of_a_tunnel_writes_the_agents_configuration(tmp_path):
         "endpoint": "203.0.113.2:51820",
         "mtu": 1380,
         "interface": "wg0",
-        "rendezvous": {"url": "https://meet.example.com:8443", "secret_file": f"{tmp_path}/join.secret"},
+        "rendezvous": {"url": "https://meet.example.com", "secret_file": f"{tmp_path}/join.secret"},
     }
     assert not (tmp_path / "join.secret").exists(), "the secret is gone once it was used"
     assert [line.split()[2] for line in (tmp_path / "calls").read_text().splitlines()] == ["down", "up"]
