@@ -215,5 +215,6 @@ def test_an_apply_killed_while_access_was_made_is_finished_by_the_next(make: Mak
     if cloud in {"azure", "gcp"}:
         assert bed.cloud.created(ACCESS[cloud]) == 1, "what was made is taken in by its name"
         assert not bed.cloud.alive()
-    else:  # on Nebius and AWS the stub's names are not unique: nothing tells that it is there, and nothing is paid for it
-        assert {kind for kind, _ in bed.cloud.alive()} == {ACCESS[cloud]}
+    else:  # the stub's names are not unique there: nothing tells what was made already.  None of it costs anything by itself
+        assert not bed.machines()
+        assert ACCESS[cloud] in {kind for kind, _ in bed.cloud.alive()}
