@@ -70,10 +70,11 @@ def test_networks_then_endpoints_then_access_then_every_part(world: SplitWorld) 
     ]
 
 
-def test_each_side_opens_to_the_other_sides_endpoints(world: SplitWorld) -> None:
+def test_each_side_opens_to_every_endpoint_its_own_too(world: SplitWorld) -> None:
+    """Two nodes of one part meet by their public endpoints as well (docs/decisions/0013)."""
     world.apply()
-    assert variables(world, f"acc-train-{AWS}")["peer_endpoints"] == list(IN_GCP)
-    assert variables(world, f"acc-train-{GCP}")["peer_endpoints"] == list(IN_AWS)
+    assert variables(world, f"acc-train-{AWS}")["peer_endpoints"] == [*IN_AWS, *IN_GCP]
+    assert variables(world, f"acc-train-{GCP}")["peer_endpoints"] == [*IN_AWS, *IN_GCP]
 
 
 def test_nodes_get_the_addresses_that_were_reserved_for_them(world: SplitWorld) -> None:
@@ -209,7 +210,7 @@ def test_applying_again_is_no_change(world: SplitWorld) -> None:
 
 def test_a_place_next_door_is_not_made_ready_by_undoing_a_part(world: SplitWorld) -> None:
     world.apply(prepare=2)
-    assert variables(world, f"acc-train-{AWS}")["peer_endpoints"] == list(IN_GCP)
+    assert variables(world, f"acc-train-{AWS}")["peer_endpoints"] == [*IN_AWS, *IN_GCP]
     assert world.log[-1] == "apply cmp-train-g1-gcp"
 
 

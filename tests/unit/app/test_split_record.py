@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from planner.app import review as reviewing
+from planner.app import wire
 from planner.app.inputs import holdings_of as planned_holdings
 from planner.app.recall import holdings_of, known
 from planner.app.revalidate import Today, price, prices_now
@@ -25,6 +26,7 @@ from planner.model.record import RunStatus
 from planner.model.workload import Constraints, SecretRef
 from planner.render.runs_text import run_lines, status_lines
 from planner.render.text import Paint
+from planner.server import peers_file
 from planner.state.engine import sqlite_url
 from tests.unit.app.split import MEETING, PROJECT, SplitWorld, market, planned
 from tests.unit.app.world import NOW
@@ -192,6 +194,22 @@ def test_a_refused_split_holds_nothing(world: SplitWorld, monkeypatch: pytest.Mo
     assert world.record.runs("train")[0].status is RunStatus.FAILED
     monkeypatch.setenv("SKYPLAN_DATABASE_URL", sqlite_url(world.path))
     assert [h.pool for h in known("acme", market()).holdings] == [p.pool for p in PLAN.ranked[1].parts]
+
+
+def test_what_is_kept_for_the_rendezvous_is_its_owners_alone(
+    world: SplitWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.apply()
+    monkeypatch.chdir(tmp_path)
+    ports = wire.ports(PROJECT, market(), lambda stack, text: None)
+    (given,) = world.kept.items()
+    kept = Path(ports.keep(*given))
+    ports.record.close()
+    assert kept == Path(".skyplan/rendezvous/train-g1.json")
+    assert kept.stat().st_mode & 0o077 == 0
+    assert peers_file.read(kept, b"a secret that all nodes can read").job == "train"
+    with pytest.raises(InputError):  # without the secret nobody could prove anything
+        peers_file.read(kept)
 
 
 def test_sync_takes_no_split_in_that_a_pipeline_applied(world: SplitWorld) -> None:
