@@ -178,7 +178,7 @@ class Bed:
         folder.mkdir()
         applying = self.start(STUB_HOLD=f"{kind}:{folder}")
         try:
-            for _ in range(1200):
+            for _ in range(2400):
                 if len(list(folder.glob("*.held"))) >= count or applying.poll() is not None:
                     break
                 time.sleep(0.05)
