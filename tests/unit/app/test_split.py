@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from planner.app.apply import Order, apply
 from planner.app.sync import sync
 from planner.model.errors import StalePlan, TerraformError
+from planner.model.project import Quota
 from planner.model.record import NodeStatus, Run, RunStatus
 from planner.server import peers_file
 from tests.unit.app.split import MEETING, PROJECT, SplitWorld, planned
@@ -117,6 +119,25 @@ def test_the_peers_file_expects_every_member_where_it_will_be(world: SplitWorld,
     assert [m.name for m in expected.members] == list(RANKS)
     assert len({m.key for m in expected.members}) == 4
     assert any(f"{MEETING.url}: skyplan rendezvous --peers rendezvous/train-g1.json" in line for line in world.said)
+
+
+def test_members_come_in_the_order_of_ranks_beyond_a_hundred(tmp_path: Path) -> None:
+    quotas = (Quota(instance_types=("*",), max_nodes=60),)
+    roomy = replace(PROJECT, targets=tuple(replace(t, quotas=quotas) for t in PROJECT.targets), pool_cap_nodes=100)
+
+    class Large(SplitWorld):
+        project = roomy
+        planned = staticmethod(partial(planned, project=roomy))
+
+    world = Large(tmp_path / "world")
+    done = world.apply(nodes=102)
+    world.close()
+    assert done is not None
+    assert [n.rank for n in done.nodes] == list(range(102))
+    members = world.kept["rendezvous/train-g1.json"]["members"]
+    assert [m["name"] for m in members] == [f"r{rank:02d}" for rank in range(102)]
+    assert tuple(m["tunnel_address"] for m in members) == planned("train", 102, roomy)[0].choice.tunnel_addresses
+    assert [m["endpoint"].partition(".")[0] for m in members] == ["198"] * 60 + ["203"] * 42
 
 
 def test_every_launch_writes_its_own_peers_down(world: SplitWorld) -> None:
