@@ -37,7 +37,7 @@ def _load() -> Any:
             Diagnostic(
                 code="SKY-APPLY-316",
                 summary=f"writing stacks needs {' or '.join(wanted)}, which is not installed",
-                hint="pip install 'skyplan[cdk,node]'",
+                hint="from your checkout of skyplan: pip install '.[cdk,node]'",
             )
         ]
     )

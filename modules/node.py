@@ -62,7 +62,7 @@ def find_node() -> str:
             Diagnostic(
                 code="SKY-APPLY-316",
                 summary=f"writing stacks needs Node {OLDEST} or newer: {what}",
-                hint="pip install 'skyplan[cdk,node]', or set SKYPLAN_NODE",
+                hint="from your checkout of skyplan: pip install '.[cdk,node]'; or set SKYPLAN_NODE",
             )
         ]
     )

@@ -49,10 +49,12 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """Data that is on the disk before the job starts."""
+    """Data that is on the disk before the job starts.  `install` brings the tool, where the image has none."""
 
     path: str
     command: str
+    tool: str = "true"
+    install: str = "true"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,15 +250,37 @@ def _copy(data: Dataset, path: DataPath | None) -> Copy:
     match at.store:
         case Store.S3:
             region = f" --region {q(at.region)}" if at.region else ""
-            return Copy(path=to, command=f"aws s3 sync --only-show-errors{region} {q(at.uri)} {q(to)}")
+            return Copy(
+                path=to,
+                tool="aws",
+                install="apt-get update -q && apt-get install -y -q awscli",
+                command=f"aws s3 sync --only-show-errors{region} {q(at.uri)} {q(to)}",
+            )
         case Store.GCS:
-            return Copy(path=to, command=f"gcloud storage rsync --recursive {q(at.uri.rstrip('/'))} {q(to)}")
+            # the CLI does not read the libraries' variable: it has one of its own for the same file
+            own = f"CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE={GOOGLE_FILE} " if path.reach is Reach.FEDERATION else ""
+            return Copy(
+                path=to,
+                tool="gcloud",
+                install=_apt(
+                    "https://packages.cloud.google.com/apt/doc/apt-key.gpg",
+                    "https://packages.cloud.google.com/apt cloud-sdk main",
+                    "google-cloud-cli",
+                ),
+                command=f"{own}gcloud storage rsync --recursive {q(at.uri.rstrip('/'))} {q(to)}",
+            )
         case Store.AZURE_BLOB:
             account, _, container = at.bucket.partition("/")
             url = f"https://{account}.blob.core.windows.net/{container}/{at.prefix}*"
             way = "MSI" if path.reach is Reach.PLATFORM else "WORKLOAD"
             return Copy(
                 path=to,
+                tool="azcopy",
+                install=_apt(
+                    "https://packages.microsoft.com/keys/microsoft.asc",
+                    "https://packages.microsoft.com/ubuntu/22.04/prod jammy main",
+                    "azcopy",
+                ),
                 command=f"AZCOPY_AUTO_LOGIN_TYPE={way} azcopy copy --recursive {q(url)} {q(to.rstrip('/') + '/')}",
             )
         case Store.NEBIUS:

@@ -276,7 +276,7 @@ def _jinja() -> Environment:
                 Diagnostic(
                     code="SKY-APPLY-316",
                     summary="writing stacks needs Jinja2, which is not installed",
-                    hint="pip install 'skyplan[cdk,node]'",
+                    hint="from your checkout of skyplan: pip install '.[cdk,node]'",
                 )
             ]
         ) from None

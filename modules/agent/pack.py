@@ -5,6 +5,7 @@ Stored, not deflated: compressors differ between versions, and the whole is smal
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import sys
 import zipfile
@@ -33,5 +34,18 @@ def pack(target: str) -> str:
     return hashlib.sha256(Path(target).read_bytes()).hexdigest()
 
 
+def main() -> int:
+    """Pack into the file that is named; 1 where it cannot be written."""
+    parser = argparse.ArgumentParser(description="Pack the agent into one file and print its SHA-256.")
+    parser.add_argument("file", metavar="FILE", help="such as agent.pyz")
+    chosen = parser.parse_args()
+    try:
+        sys.stdout.write(pack(chosen.file) + "\n")
+    except OSError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    sys.stdout.write(pack(sys.argv[1]) + "\n")
+    sys.exit(main())

@@ -16,14 +16,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.app import compose, inputs
-from planner.app.usable import unusable
+from planner.app.usable import no_tunnel, unusable
 from planner.iam.paths import caveats
 from planner.model.diagnostic import Diagnostic
 from planner.model.digest import digest
 from planner.model.errors import InputError
 from planner.model.grants import Grant
 from planner.model.ledger import Ledger
+from planner.model.offer import Cloud
 from planner.model.plan import METHOD, Caveat, Placement, PlacementPlan, PlanStatus, StackRef
+from planner.model.reach import DataPath, Reach
 from planner.placement.address import addresses, tunnel_addresses, zone_cidrs
 from planner.placement.fleet import Placed, Policy, ledger_digest, memory_digest, moment
 from planner.placement.fleet import plan as place
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 
     from planner.model.market import Market
     from planner.model.project import Project
-    from planner.model.reach import DataPath
     from planner.model.workload import Workload
 
 
@@ -48,7 +49,11 @@ BARE = Caveat(
 
 ENDLESS = Caveat(
     code="SKY-RUN-504",
-    text="nothing but its own end stops this job: give `stop_after` or `max_total` under `constraints`",
+    text="nothing but its own end stops this job: give `stop_after` under `constraints` (a sum ends only what is paid by the hour)",
+)
+OFF_IS_BILLED = Caveat(
+    code="SKY-RUN-508",
+    text="azure: a node that has powered itself off, at its job's end or at the hard end, is billed on until `skyplan destroy`",
 )
 
 
@@ -155,7 +160,7 @@ def complete(placed: Placed, taken: Ledger, read: inputs.Inputs, policy: Policy,
                 access[place] = compose.placement_paths(workload, piece, project)
             paths += access[place]
         one = _addressed(p, workload, taken, project, market)
-        one = replace(one, caveats=tuple(sorted({*p.caveats, *_standing_caveats(p, workload, project, paths)})))
+        one = replace(one, caveats=tuple(sorted({*p.caveats, *_standing_caveats(one, workload, project, paths)})))
         rights = tuple(sorted({g for q in one.pieces for g in compose.placement_grants(workload, q, project)}))
         key = compose.grants_digest(rights)
         grants[key] = rights
@@ -166,16 +171,42 @@ def complete(placed: Placed, taken: Ledger, read: inputs.Inputs, policy: Policy,
         inputs=_inputs(placed, read, policy, job_file),
         ranked=tuple(ranked),
         rejected=placed.rejected,
-        notes=placed.notes,
+        notes=(*placed.notes, *_own_notes(ranked, workload, access)),
         grants=grants,
         stacks=_stacks(ranked, workload, project, market),
         access=access,
         status=PlanStatus(
             complete=bool(ranked),
-            applyable=bool(ranked),
+            applyable=bool(ranked) and not _out_of_reach(ranked[0], access),
             errored=False,
         ),
     )
+
+
+def _out_of_reach(p: Placement, access: dict[str, tuple[DataPath, ...]]) -> bool:
+    """Whether the nodes would have no credentials for one of the job's stores."""
+    return any(
+        path.reach is Reach.BROKER for piece in p.pieces for path in access.get(f"{piece.cloud}:{piece.target}", ())
+    )
+
+
+def _own_notes(
+    ranked: Sequence[Placement], workload: Workload, access: dict[str, tuple[DataPath, ...]]
+) -> tuple[str, ...]:
+    """What the ranking cannot know: what ends the nodes, and whether `apply` would take the choice."""
+    if not ranked:
+        return ()
+    out: list[str] = []
+    best = ranked[0]
+    end = compose.hard_end_hours(workload, float(best.usd_per_hour))
+    if end is not None:
+        out.append(f"hard end: the nodes power themselves off {end:g} h after their boot, whatever the job does")
+    if _out_of_reach(best, access):
+        other = next((p for p in ranked if not _out_of_reach(p, access)), None)
+        which = f"#{other.rank + 1} is the first that does" if other else "it takes none of the ranked ones"
+        words = "its nodes have no credentials for every store"
+        out.append(f"`apply` takes this choice only with --own-credentials: {words}; {which} without")
+    return tuple(out)
 
 
 def _addressed(p: Placement, workload: Workload, taken: Ledger, project: Project, market: Market) -> Placement:
@@ -214,6 +245,13 @@ def _standing_caveats(
     found = [BARE, *caveats(paths)]
     if compose.hard_end_hours(workload, float(p.usd_per_hour)) is None:
         found.append(ENDLESS)
+    if any(piece.cloud == Cloud.AZURE for piece in p.pieces):
+        found.append(OFF_IS_BILLED)
+    found += [
+        Caveat(code="SKY-RUN-505", text=f"{piece.cloud}: {why}")
+        for piece in p.pieces
+        if (why := no_tunnel(piece, project))
+    ]
     if p.parts and project.rendezvous is None:
         found.append(STATIC)
     return tuple(found)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from planner.app import inputs, revalidate
 from planner.app.apply import Order
 from planner.app.revalidate import Today
-from planner.app.usable import READ_SECRETS
-from planner.iam.grants import SECRET_STORES
+from planner.app.usable import no_tunnel
 from planner.model.diagnostic import Diagnostic, Severity, ordered
 from planner.model.digest import digest
 from planner.model.errors import InputError, StalePlan
@@ -126,9 +125,9 @@ def _lacking(plan: PlacementPlan, p: Placement, project: Project, own_credential
     for piece in p.pieces:
         target = next((t for t in project.targets if (t.name, t.cloud.value) == (piece.target, piece.cloud)), None)
         if piece.cloud == Cloud.NEBIUS and (target is None or not target.account):
-            summary = f"{piece.offer_id}: target `{piece.target}` has no `account`, and Nebius resources are made in a project"
+            summary = f"{piece.offer_id}: target `{piece.target}` names no `project`, in which Nebius makes resources"
             return Diagnostic(code="SKY-APPLY-302", summary=summary, hint="name it under `targets` in skyplan.yaml")
-        if why := _no_tunnel(piece, project):
+        if why := no_tunnel(piece, project):
             return Diagnostic(code="SKY-RUN-505", summary=f"{piece.offer_id}: {why}", hint="see `agent`, `rendezvous`")
         paths = plan.access.get(f"{piece.cloud}:{piece.target}", ())
         without = [path.uri for path in paths if path.reach is Reach.BROKER]
@@ -136,23 +135,6 @@ def _lacking(plan: PlacementPlan, p: Placement, project: Project, own_credential
             summary = f"{piece.offer_id}: nodes there would have no credentials for {', '.join(without)}"
             return Diagnostic(code="SKY-APPLY-327", summary=summary)
     return None
-
-
-def _no_tunnel(piece: Placement, project: Project) -> str:
-    """Why the nodes of a part could not join their job's tunnel; "" where they can, and for what is no part."""
-    if not piece.tunnel_addresses:
-        return ""
-    if not project.agent_url:
-        return "a tunnel is brought up by the agent, and skyplan.yaml does not say where nodes fetch it (`agent`)"
-    if project.rendezvous is None:
-        return ""  # keys are exchanged by hand
-    secret = project.rendezvous.secret(piece.cloud)
-    if secret is None:
-        return f"`rendezvous.secrets` in skyplan.yaml names no join secret for {piece.cloud}"
-    home = SECRET_STORES.get(secret.store)
-    if home is None or home.value != piece.cloud or home not in READ_SECRETS:
-        return f"nodes in {piece.cloud} cannot read {secret.store}://{secret.path} in this version"
-    return ""
 
 
 def _job_digest(plan: PlacementPlan, given: Setting) -> str | None:

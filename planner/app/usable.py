@@ -12,13 +12,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from planner.iam.grants import SECRET_STORES
+from planner.iam.paths import reach
 from planner.model.errors import InputError
 from planner.model.offer import Cloud, Fabric, InstanceType
+from planner.model.reach import Reach
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from planner.model.market import Market
+    from planner.model.plan import Placement
     from planner.model.project import Project, Target
     from planner.model.workload import Workload
 
@@ -33,11 +36,11 @@ def unusable(workload: Workload, project: Project, market: Market) -> Mapping[tu
     out: Reasons = {}
     for target in project.targets:
         # of targets that nobody wrote down the account is not known yet: they are planned for, and `apply` asks for it
-        whole = _of_target(workload, target, named=not project.default_targets)
+        whole = _of_target(workload, target, named=not project.default_targets) or _of_stores(workload, project, target)
         for kind in market.types:
             if kind.cloud is not target.cloud:
                 continue
-            why = whole or _of_type(kind, project, market)
+            why = whole or _of_type(kind, project, market) or _too_small(workload, kind)
             if why:
                 out[target.name, target.cloud.value, kind.name, "*"] = why
             elif kind.cloud is Cloud.NEBIUS and kind.fabric is Fabric.INFINIBAND and workload.resources.nodes > 1:
@@ -58,7 +61,7 @@ def _without_fabric(kind: InstanceType, market: Market) -> list[str]:
 def _of_target(workload: Workload, target: Target, *, named: bool) -> str:
     cloud = target.cloud
     if cloud is Cloud.NEBIUS and named and target.account is None:
-        return f"target `{target.name}` needs `account`, the id of the Nebius project"
+        return f"target `{target.name}` needs `project`, in which Nebius makes resources"
     for secret in (*workload.secrets_in(cloud.value), *([workload.registry_auth] if workload.registry_auth else [])):
         home = SECRET_STORES.get(secret.store)
         if home is not cloud or cloud not in READ_SECRETS:
@@ -81,6 +84,23 @@ def _no_session(cloud: Cloud) -> str:
             return "Nebius has no session channel: a shell would need an open port"
 
 
+def _of_stores(workload: Workload, project: Project, target: Target) -> str:
+    """Data that skyplan itself has to bring to the node, and that it has no credentials for; what a job streams it may reach with its own."""
+    for d in workload.data:
+        if (d.mount or d.copy_to) and reach(d.at, project, target.cloud) is Reach.BROKER:
+            what = "mounted" if d.mount else "copied"
+            return f"{d.at.uri} cannot be {what} on nodes in {target.cloud.value}: they have no credentials for it in this version"
+    return ""
+
+
+def _too_small(workload: Workload, kind: InstanceType) -> str:
+    """Why a type's local disks cannot hold what is copied to them."""
+    needed = sum(d.size_bytes for d in workload.data if d.copy_to and d.copy_to.startswith("/scratch/")) / 10**9
+    if needed > (kind.nvme_gb or 0):
+        return f"{needed:g} GB are copied to /scratch, and {kind.name} has {kind.nvme_gb or 0} GB of local NVMe"
+    return ""
+
+
 def _of_type(kind: InstanceType, project: Project, market: Market) -> str:
     why = _no_image(kind)
     if why and any(
@@ -100,4 +120,21 @@ def _no_image(kind: InstanceType) -> str:
         import_module(f"modules.{kind.cloud.value}.images").machine_image(kind, "*")
     except InputError as error:
         return error.diagnostics[0].summary
+    return ""
+
+
+def no_tunnel(piece: Placement, project: Project) -> str:
+    """Why the nodes of a part could not join their job's tunnel; "" where they can, and for what is no part."""
+    if not piece.tunnel_addresses:
+        return ""
+    if not project.agent_url:
+        return "a tunnel is brought up by the agent, and skyplan.yaml does not say where nodes fetch it (`agent`)"
+    if project.rendezvous is None:
+        return ""  # keys are exchanged by hand
+    secret = project.rendezvous.secret(piece.cloud)
+    if secret is None:
+        return f"`rendezvous.secrets` in skyplan.yaml names no join secret for {piece.cloud}"
+    home = SECRET_STORES.get(secret.store)
+    if home is None or home.value != piece.cloud or home not in READ_SECRETS:
+        return f"nodes in {piece.cloud} cannot read {secret.store}://{secret.path} in this version"
     return ""

@@ -51,6 +51,10 @@ def command(
             f"no plan file given and none in {plans_folder}/; run `skyplan plan JOB --out {plans_folder}`"
         )
     plans = [inputs.read_plan(file) for file in files]
+    for plan in plans:
+        if plan.ranked and not plan.status.applyable:
+            text = f"warning: {plan.name}: nodes there would have no credentials for every store [SKY-APPLY-327]"
+            click.echo(text, err=True)
     found = [
         stack
         for plan in plans

@@ -31,7 +31,7 @@ class AwsLister:
             import boto3  # noqa: PLC0415 - half a second, and optional
             from botocore.config import Config  # noqa: PLC0415
         except ImportError as error:
-            summary = "looking at AWS needs boto3; install it with `pip install 'skyplan[aws]'`"
+            summary = "looking at AWS needs boto3; install the extra `aws` from your checkout of skyplan: pip install '.[aws]'"
             raise MissingPart([Diagnostic(code="SKY-APPLY-316", summary=summary)]) from error
         config = Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeout=10, read_timeout=60)
         self._ec2: Any = _asked("the client", lambda: _client(boto3, config, where))

@@ -80,7 +80,7 @@ def unexpected(cloud: str, operation: str, words: str) -> CloudError:
 
 def missing(cloud: str, needs: str, extra: str) -> MissingPart:
     """The SDK is not installed."""
-    summary = f"looking at {cloud} needs {needs}; install it with `pip install 'skyplan[{extra}]'`"
+    summary = f"looking at {cloud} needs {needs}; install the extra `{extra}` from your checkout of skyplan: pip install '.[{extra}]'"
     return MissingPart([Diagnostic(code="SKY-APPLY-316", summary=summary)])
 
 

@@ -110,9 +110,13 @@ def _does(write: bool) -> str:
 
 def _by_identity(cloud: Cloud, target: Target, write: bool) -> str:
     who = f"the nodes' own {IDENTITY[cloud]} in target `{target.name}` {_does(write)} it"
-    if cloud is Cloud.AWS:
-        return f"{who}; a bucket of another account must allow that role too"
-    return f"{who}, once the owner of the store has granted it what the stack's `data_snippets` say"
+    match cloud:
+        case Cloud.AWS:
+            return f"{who}; a bucket of another account must allow that role too"
+        case Cloud.GCP:
+            return f"{who}; the prefix must be a managed folder, which the bucket's owner makes (`data_snippets`)"
+        case _:
+            return f"{who}; the stack assigns the role on its container"
 
 
 def _by_federation(store: Store, cloud: Cloud, target: Target, write: bool, settings: dict[str, str]) -> str:

@@ -61,7 +61,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-REJ-206", "capacity failed here recently", "it decays; see `until`"),
     ("SKY-REJ-207", "the pool is full", "other jobs hold it; see the ledger"),
     ("SKY-REJ-208", "over the price limit or budget", "raise the limit"),
-    ("SKY-REJ-209", "would finish after the deadline", "see the finish time"),
+    ("SKY-REJ-209", "would finish after the deadline or the hard end", "see the finish time"),
     ("SKY-REJ-210", "another topology than the job may use", "an interconnect-sensitive job stays on one topology"),
     ("SKY-REJ-211", "no fabric between the nodes", "multi-node jobs need one where they are interconnect-sensitive"),
     ("SKY-REJ-212", "no subnet or network quota there", "see the project's network settings"),
@@ -78,7 +78,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "SKY-APPLY-307",
         "Terraform is missing",
-        "install it, set SKYPLAN_TERRAFORM, or `pip install 'skyplan[terraform]'`",
+        "install it, set SKYPLAN_TERRAFORM, or install the extra `terraform`",
     ),
     ("SKY-APPLY-308", "the cloud has no capacity", "the next ranked candidate is tried"),
     ("SKY-APPLY-309", "a quota was hit", "the next ranked candidate is tried"),
@@ -121,9 +121,14 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "see the node's console; plan again to place the job anew",
     ),
     ("SKY-RUN-504", "no hard end: nothing but the job's own end stops its nodes", "add `constraints.stop_after`"),
-    ("SKY-RUN-505", "rendezvous: peers are missing", "see the names of those that did not come"),
+    (
+        "SKY-RUN-505",
+        "rendezvous: peers are missing, or cannot meet",
+        "see the message; `agent`, `rendezvous` in skyplan.yaml",
+    ),
     ("SKY-RUN-506", "tunnel: an endpoint, a key or a proof was refused", "see the message; never re-use a proof"),
     ("SKY-RUN-507", "tunnel: packets of that size do not pass", "lower the tunnel's MTU"),
+    ("SKY-RUN-508", "a machine that is off is billed on there", "`skyplan destroy` once the job has ended"),
 )
 
 CODES: dict[str, Code] = {row[0]: Code(*row) for row in _ROWS}

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.model.offer import Fabric, Link
+from planner.model.offer import Cloud, Fabric, Link
+from planner.model.workload import Store
 from planner.placement.egress import GB
 
 if TYPE_CHECKING:
@@ -121,12 +122,13 @@ def node_speed(market: Market, t: InstanceType, nodes: int) -> float:
 
 
 def disk_gb(workload: Workload, market: Market) -> int:
-    """Root disk per node in GB: as asked, else room for the image three times over (pull, unpack, layers) and a base."""
+    """Root disk per node in GB: as asked, else room for the image three times over (pull, unpack, layers), a base, and what is copied to it."""
     asked = workload.resources.disk_bytes
     if asked is not None:
         return -(-asked // 10**9)
+    copied = sum(d.size_bytes for d in workload.data if d.copy_to and not d.copy_to.startswith("/scratch/"))
     image = workload.image.size_bytes if workload.image and workload.image.size_bytes else 0
-    return max(int(figure(market, "default_disk_gb")), -(-3 * image // 10**9))
+    return max(int(figure(market, "default_disk_gb")), -(-3 * image // 10**9)) + -(-copied // 10**9)
 
 
 def cells_of(offers: Offers, workload: Workload) -> Cells:
@@ -146,7 +148,7 @@ def cells_of(offers: Offers, workload: Workload) -> Cells:
         gigabytes = dataset.size_bytes * dataset.reads / GB
         read_hours += path.hours_in(gigabytes, nodes)
         data_usd += path.usd_in(gigabytes)
-        nat_gb += np.where(path.local, 0.0, gigabytes)
+        nat_gb += np.where(path.direct, 0.0, gigabytes)
     checkpoint_usd, restore_usd = np.zeros(len(kind)), np.zeros(len(kind))
     write_hours, load_hours = np.zeros(len(kind)), np.zeros(len(kind))
     checkpoint_known = True
@@ -163,14 +165,14 @@ def cells_of(offers: Offers, workload: Workload) -> Cells:
         checkpoint_usd = path.usd_out(written)
         load_hours = path.hours_in(gigabytes, nodes)
         restore_usd = path.usd_in(gigabytes)
-        nat_gb += np.where(path.local, 0.0, written)
+        nat_gb += np.where(path.direct, 0.0, written)
     output_usd, output_known = np.zeros(len(kind)), True
     if workload.output is not None:
         path = _Path(offers, workload.output.at, nic * nodes)
         output_known = path.known
         gigabytes = workload.output.size_bytes / GB
         output_usd = path.usd_out(np.full(len(kind), gigabytes))
-        nat_gb += np.where(path.local, 0.0, gigabytes)
+        nat_gb += np.where(path.direct, 0.0, gigabytes)
         hours = hours + path.hours_out(gigabytes, nodes)
     image_gb = workload.image.size_bytes / GB if workload.image and workload.image.size_bytes else 0.0
     nat_gb += image_gb * nodes
@@ -220,46 +222,60 @@ class _TypeColumns:
         self.start_hours = pull + setup
 
 
+def direct(offers: Offers, at: ObjectPrefix, region_ix: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Whether traffic between a store and nodes in these regions passes no NAT; True where the store's place is unknown.
+
+    In one region it goes by the cloud's own endpoint.  Google's stores are reached from Google's nodes by Private Google Access, wherever they are
+    (Cloud NAT documentation, "Private Google Access interaction", 2026-09: a NAT gateway never translates it).
+    """
+    regions = offers.market.regions
+    where = offers.market.region_index.get((at.store.cloud, at.region or ""))
+    if where is None:
+        return np.ones(region_ix.shape, dtype=bool)
+    if at.store is Store.GCS:
+        return np.array([r.cloud is Cloud.GCP for r in regions], dtype=bool)[region_ix]
+    return region_ix == where
+
+
 class _Path:
-    """The way between a store and every cell: Gbit/s, tariffs, whether it stays in the region."""
+    """The way between a store and every cell: Gbit/s, tariffs, whether it passes the NAT."""
 
     def __init__(self, offers: Offers, at: ObjectPrefix, nic_gbps: Floats) -> None:
         self._offers, self._links = offers, offers.market.links
         where = offers.market.region_index.get((at.store.cloud, at.region or ""))
         self.known = where is not None
         region = offers.pair_region
+        self.direct = direct(offers, at, region)
         if where is None:
             self._in = self._out = None
             self._rate_in = self._rate_out = np.full(len(region), np.inf)
-            self.local = np.ones(len(region), dtype=bool)
             return
         self._in, self._out = self._links.tariff_ix[where, region], self._links.tariff_ix[region, where]
         self._rate_in = np.minimum(self._links.gbps[where, region], nic_gbps)
         self._rate_out = np.minimum(self._links.gbps[region, where], nic_gbps)
-        self.local = region == where
 
     def hours_in(self, gigabytes: float, nodes: int) -> Floats:
         """Hours to read that much, all nodes together; 0 where the place is unknown."""
         if self._in is None:
-            return np.zeros(len(self.local))
+            return np.zeros(len(self.direct))
         return gigabytes * 8.0 / (self._rate_in * nodes) / 3600.0
 
     def hours_out(self, gigabytes: float, nodes: int) -> Floats:
         """Hours to write that much, all nodes together; 0 where the place is unknown."""
         if self._in is None:
-            return np.zeros(len(self.local))
+            return np.zeros(len(self.direct))
         return gigabytes * 8.0 / (self._rate_out * nodes) / 3600.0
 
     def usd_in(self, gigabytes: float) -> Floats:
         """USD to bring that much here."""
         if self._in is None:
-            return np.zeros(len(self.local))
+            return np.zeros(len(self.direct))
         return self._offers.tariffs.cost_usd(self._in, gigabytes)
 
     def usd_out(self, gigabytes: Floats) -> Floats:
         """USD to send that much there."""
         if self._out is None:
-            return np.zeros(len(self.local))
+            return np.zeros(len(self.direct))
         return self._offers.tariffs.cost_usd(self._out, gigabytes)
 
 

@@ -147,7 +147,9 @@ def _words(c: Context, i: int, reason: Reject) -> str:  # noqa: C901, PLR0911, P
             return _budget_words(c, i)
         case Reject.DEADLINE:
             at = int(np.flatnonzero(c.ranking.judged.scores.index == i)[0])
-            return f"expected finish {c.ranking.judged.scores.finish_hours[at]:.2f} h, deadline {w.constraints.deadline_hours:g} h"
+            ends = (("deadline", w.constraints.deadline_hours), ("hard end", w.constraints.stop_after_hours))
+            given = ", ".join(f"{word} {hours:g} h" for word, hours in ends if hours is not None)
+            return f"expected finish {c.ranking.judged.scores.finish_hours[at]:.2f} h, {given}"
         case Reject.UNUSABLE:
             key = (o.target(i).name, t.cloud.value, t.name)
             found = c.ranking.unusable

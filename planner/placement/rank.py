@@ -95,7 +95,7 @@ def unusable_bits(offers: Offers, unusable: Unusable) -> NDArray[np.int32]:
 
 
 def limit_bits(scores: Scores | SplitScores, limits: Constraints) -> NDArray[np.int32]:
-    """BUDGET and DEADLINE per entry: limits on the whole job."""
+    """BUDGET and DEADLINE per entry: limits on the whole job.  A job that its hard end would cut off does not finish there."""
     bits = np.zeros(len(scores.total), dtype=np.int32)
     if limits.max_usd_per_hour is not None:
         bits[scores.usd_per_hour > round(limits.max_usd_per_hour * TICKS_PER_USD)] |= Reject.BUDGET
@@ -103,6 +103,8 @@ def limit_bits(scores: Scores | SplitScores, limits: Constraints) -> NDArray[np.
         bits[scores.total > round(limits.max_usd_total * TICKS_PER_USD)] |= Reject.BUDGET
     if limits.deadline_hours is not None:
         bits[scores.finish_hours > limits.deadline_hours] |= Reject.DEADLINE
+    if limits.stop_after_hours is not None:
+        bits[scores.finish_hours > limits.stop_after_hours] |= Reject.DEADLINE
     return bits
 
 

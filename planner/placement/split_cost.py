@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.model.offer import Fabric
-from planner.placement.cost import TERMS, figure, lost_hours, node_speed, ticks
+from planner.placement.cost import TERMS, direct, figure, lost_hours, node_speed, ticks
 from planner.placement.egress import GB
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class _Store:
         self._where, self._here = where, offers.region_ix[index]
         unmeasured = figure(m, "unknown_nic_gbps")
         self._nic = np.array([t.network_gbps or unmeasured for t in m.types])[offers.type_ix[index]]
-        self.local = np.ones(index.shape, dtype=bool) if where is None else self._here == where
+        self.direct = direct(offers, at, self._here)
 
     def hours_in(self, gb: Floats | float, nodes: Ints) -> Floats:
         """Hours until every part has read its `gb`, per part."""
@@ -215,7 +215,7 @@ def _traffic(offers: Offers, workload: Workload, index: Ints, nodes: Ints, synce
         gb = dataset.size_bytes * dataset.reads / GB * share
         reading += store.hours_in(gb, nodes)
         data_usd += store.usd_in(gb)
-        nat_gb += np.where(store.local, 0.0, gb)
+        nat_gb += np.where(store.direct, 0.0, gb)
     hours = np.maximum(synced, reading.max(axis=1))
     policy = workload.checkpoint
     if policy is not None:
@@ -225,12 +225,12 @@ def _traffic(offers: Offers, workload: Workload, index: Ints, nodes: Ints, synce
         checkpoint_usd = store.usd_out(written * size)
         load = store.hours_in(size, nodes).max(axis=1)
         restore = store.usd_in(np.full(index.shape, size))
-        nat_gb[:, 0] += np.where(store.local[:, 0], 0.0, written * size)
+        nat_gb[:, 0] += np.where(store.direct[:, 0], 0.0, written * size)
     if workload.output is not None:
         store, size = _Store(offers, workload.output.at, index), workload.output.size_bytes / GB
         output_usd = store.usd_out(np.full(count, size))
         hours = hours + store.hours_out(size, nodes)
-        nat_gb[:, 0] += np.where(store.local[:, 0], 0.0, size)
+        nat_gb[:, 0] += np.where(store.direct[:, 0], 0.0, size)
     image_gb = workload.image.size_bytes / GB if workload.image and workload.image.size_bytes else 0.0
     return _Traffic(
         hours=hours,

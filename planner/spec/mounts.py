@@ -19,6 +19,8 @@ KEPT: Final = (
     *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/root", "/run", "/sbin"),
     *("/sys", "/usr", "/opt/dlami", "/opt/skyplan", "/var/lib", "/var/log", "/var/run"),
 )
+#: is there before any dataset: taken as a whole it would be hidden
+SCRATCH: Final = "/scratch"
 FOLDER: Final = r"/[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*/?"
 _LONGEST: Final = 200
 
@@ -29,6 +31,8 @@ def folder(text: str) -> str:
         raise Malformed("is no absolute path", "write a folder such as /data, of letters, digits and `._-`")
     found = text.rstrip("/")
     kept = next((one for one in KEPT if inside(found, one) or inside(one, found)), None)
+    if found == SCRATCH:
+        raise Malformed("is the local disk itself", f"write a folder in it, such as {SCRATCH}/data")
     if kept is not None:
         raise Malformed("is not the job's to take", f"{kept} is the machine's own; write a folder such as /data")
     return found

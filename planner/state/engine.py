@@ -143,7 +143,7 @@ def _migrate(engine: Engine) -> None:
 
 def missing(package: str, extra: str) -> MissingPart:
     """What to install."""
-    summary = f"the record needs {package}; install it with `pip install 'skyplan[{extra}]'`"
+    summary = f"the record needs {package}; install the extra `{extra}` from your checkout of skyplan: pip install '.[{extra}]'"
     return MissingPart([Diagnostic(code="SKY-APPLY-316", summary=summary)])
 
 

@@ -154,7 +154,7 @@ def test_nebius_is_not_applied_without_the_project_to_make_things_in(unchanged: 
     plan = replace(PLAN, ranked=(replace(PLAN.choice, cloud="nebius", target="nb"),))
     with pytest.raises(StalePlan) as refused:
         review(plan, SETTING, (), NOW, saved=False)
-    assert "account" in refused.value.diagnostics[0].summary
+    assert "`project`" in refused.value.diagnostics[0].summary
 
 
 def test_ci_with_shared_state_is_fine(monkeypatch: pytest.MonkeyPatch, unchanged: None) -> None:

@@ -168,6 +168,9 @@ class FakeTerraform:
         self.states.setdefault(stack.name, {})[rank] = machine
         self.life.step()
 
+    def take_existing(self, stack: Stack, error: TerraformError) -> bool:
+        return False
+
     def settle(self, stack: Stack, tell: Tell) -> None:
         self.log.append(f"settle {stack.name}")
         self.life.step()

@@ -132,7 +132,7 @@ def test_without_boto3_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.delitem(sys.modules, "boto3")
     monkeypatch.setattr(builtins, "__import__", no_boto3)
-    with pytest.raises(MissingPart, match=r"skyplan\[aws\]"):
+    with pytest.raises(MissingPart, match=r"\.\[aws\]"):
         RealClouds().lister(WHERE)
 
 

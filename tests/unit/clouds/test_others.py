@@ -353,7 +353,7 @@ def test_without_its_sdk_a_cloud_says_what_to_install(monkeypatch, cloud, packag
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingPart, match=rf"skyplan\[{cloud}\]"):
+    with pytest.raises(MissingPart, match=rf"\.\[{cloud}\]"):
         RealClouds().lister(Where(cloud=cloud, target="t", region="r", account="a"))
 
 

@@ -39,7 +39,7 @@ def test_a_system_node_is_taken_if_it_is_new_enough(monkeypatch, tmp_path, versi
     with pytest.raises(MissingPart) as missing:
         node.find_node()
     assert missing.value.diagnostics[0].code == "SKY-APPLY-316"
-    assert "skyplan[cdk,node]" in missing.value.diagnostics[0].hint
+    assert ".[cdk,node]" in missing.value.diagnostics[0].hint
 
 
 def test_none_at_all_is_said(monkeypatch, tmp_path):

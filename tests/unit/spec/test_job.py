@@ -415,7 +415,9 @@ def test_folders_that_are_not_the_jobs_are_refused(folder: str) -> None:
     assert found(data(f"copy_to: {folder}")) == [("SKY-SPEC-105", 9)]
 
 
-@pytest.mark.parametrize("folder", ["/opt/data", "/running", "/scratch", "/mnt/a.b_c-1", "/var/tmp/x", "/etcetera"])
+@pytest.mark.parametrize(
+    "folder", ["/opt/data", "/running", "/scratch/data", "/mnt/a.b_c-1", "/var/tmp/x", "/etcetera"]
+)
 def test_other_folders_are_the_jobs(folder: str) -> None:
     assert job_of(data(f"mount: {folder}")).data[0].mount == folder
 
