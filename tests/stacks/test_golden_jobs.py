@@ -62,7 +62,10 @@ def test_twelve_jobs_or_a_reason():
         ("azure", "session"),  # no shell without an open port
         ("nebius", "session"),
         ("nebius", "own-key"),  # its API knows no key of the user's
-        ("nebius", "secrets"),  # its nodes cannot read one in this version (SKY-REJ-215)
+        # its nodes have no credentials for a store or a secret in this version (SKY-REJ-215)
+        ("nebius", "mount"),
+        ("nebius", "copy"),
+        ("nebius", "secrets"),
     }
 
 
