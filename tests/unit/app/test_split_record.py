@@ -125,7 +125,7 @@ def test_a_part_on_nebius_needs_the_project_to_make_things_in() -> None:
         PLAN.choice, parts=(head, replace(tail, cloud="nebius", target="nb", offer_id="nebius:nb/r/-/t/spot"))
     )
     ((code, said),) = against(replace(PLAN, ranked=(there,)))
-    assert (code, "target `nb` has no `account`" in said) == ("SKY-APPLY-302", True)
+    assert (code, "target `nb` names no `project`" in said) == ("SKY-APPLY-302", True)
 
 
 def test_a_runner_up_that_could_not_join_its_tunnel_is_passed_over() -> None:
