@@ -51,6 +51,12 @@ def command(
             f"no plan file given and none in {plans_folder}/; run `skyplan plan JOB --out {plans_folder}`"
         )
     plans = [inputs.read_plan(file) for file in files]
+    if not plan_files:
+        for plan in plans:
+            if plan.ranked and plan.choice.parts:
+                text = f"warning: {plan.name}: passed over: only `skyplan apply` launches a job in several clouds"
+                click.echo(text, err=True)
+        plans = [plan for plan in plans if not (plan.ranked and plan.choice.parts)]
     for plan in plans:
         if plan.ranked and not plan.status.applyable:
             text = f"warning: {plan.name}: nodes there would have no credentials for every store [SKY-APPLY-327]"

@@ -106,7 +106,7 @@ def _frame(document: Document) -> Iterator[str]:
     """What stands around resources: terraform, provider, variable, output."""
     yield from (f"unknown section {key}" for key in document.keys() - _TOP)
     terraform = document.get("terraform", {})
-    kinds = {"backend": dict, "required_providers": dict, "required_version": str}
+    kinds = {"backend": dict, "required_providers": dict}
     if terraform.keys() != kinds.keys() or not all(isinstance(terraform[key], kinds[key]) for key in kinds):
         yield f"terraform: {terraform}"
         return

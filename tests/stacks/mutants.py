@@ -90,7 +90,7 @@ def arguments(document: Document) -> Iterator[Argument]:
             path: Path = ("provider", provider, 0, key)
             yield Argument(path=path, kind=word, required=kind.endswith("!"), shape=f"provider.{provider}.{key}")
     for key in document["terraform"]:
-        kind = "string" if key == "required_version" else "block"
+        kind = "block"
         yield Argument(path=("terraform", key), kind=kind, required=True, shape=f"terraform.{key}")
     for section in ("variable", "output"):
         for name, body in document.get(section, {}).items():

@@ -1,7 +1,6 @@
 """Checkov's opinion of the golden stacks, where Checkov is installed: every failed check is one that checkov.yaml skips, on the resources meant there.
 
-Checkov is no dependency (300 MB): CONTRIBUTING.md says how to have it beside.  It cannot parse `terraform.required_version` in JSON (3.3.30: "this
-method receives only dicts"), so that the copies it reads are without that one line.
+Checkov is no dependency (300 MB): CONTRIBUTING.md says how to have it beside.
 """
 
 from __future__ import annotations
@@ -65,7 +64,6 @@ def test_checkov_finds_nothing_that_is_not_accounted_for(tmp_path):
         for stack, document in json.loads(golden_file(job).read_text(encoding="utf-8")).items():
             folder = tmp_path / job.cloud.value / job.name / stack
             folder.mkdir(parents=True)
-            del document["terraform"]["required_version"]
             (folder / "cdk.tf.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
     # not the configuration file: it would hide what its reasons are not about
     settings = ["--framework", "terraform_json", "--skip-download", "--compact", "--quiet", "--output", "json"]

@@ -186,7 +186,6 @@ def test_references_that_lead_nowhere_are_found():
     def stack(**changes):
         document = {
             "terraform": {
-                "required_version": ">= 1.5",
                 "backend": {"local": {}},
                 "required_providers": {"aws": {"source": "hashicorp/aws", "version": "6"}},
             },

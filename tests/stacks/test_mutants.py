@@ -56,7 +56,7 @@ def survivors(cloud: Cloud, generator: Generator, *, every: bool = False) -> tup
 
 KINDS: dict[str, tuple[Generator, int]] = {
     "renamed": (mutants.renames, 130),
-    "required-dropped": (mutants.drops, 40),
+    "required-dropped": (mutants.drops, 35),
     "type-changed": (mutants.retypes, 120),
     "unknown-type": (mutants.strangers, 10),
 }

@@ -31,3 +31,11 @@ def test_synth_of_a_job_in_several_clouds_is_refused_in_words(tmp_path: Path) ->
     assert "use `skyplan apply`" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "cdktf.out").exists()
+
+
+def test_among_other_plans_it_is_passed_over_and_named(tmp_path: Path) -> None:
+    """`cdktf synth` calls this for a whole folder: one job must not keep the others from their stacks."""
+    write_plans([planned()[0]], tmp_path / "plans")
+    done = skyplan(tmp_path, "synth")
+    assert done.returncode == 0, done.stderr
+    assert "train: passed over" in done.stderr
