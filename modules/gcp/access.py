@@ -21,6 +21,9 @@ from planner.model.stack import PolicyDocument
 
 #: from where Identity-Aware Proxy forwards a person's SSH (cloud.google.com/iap/docs/using-tcp-forwarding)
 IAP_RANGE = "35.235.240.0/20"
+#: of two rules the smaller number wins; a rule that names none has 1000, and Google's own in a `default` network 65534
+ALLOW_PRIORITY = 800
+DENY_PRIORITY = 900
 
 #: kind of resource in a `planner.iam.gcp` binding -> Terraform type and the binding's keys that become arguments
 _MEMBERS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -99,12 +102,22 @@ class PeersProps:
 class Peers(cdk.Construct):
     """Inbound rules of one job's nodes, told by their service account, so that two jobs in one network stay apart.
 
+    The rest is refused by a rule, not left to the network: in a user's own the nodes would be open to whatever its rules allow, as `default`'s allow SSH
+    and RDP from everywhere, and a tunnel's nodes have public addresses.  What the network's owner sets at a smaller number, or in a firewall policy
+    that is read before such rules, still decides.
+
     Outbound is what the network's implied rule allows: all.  By NAT no connection comes in.
     """
 
     def __init__(self, scope: cdk.Stack, props: PeersProps) -> None:
         super().__init__(scope, "peers")
         self._props = props
+        self._rule(
+            "rest-inbound",
+            "Nobody else, whatever the network's other rules allow",
+            {"source_ranges": ["0.0.0.0/0"], "deny": [{"protocol": "all"}]},
+            priority=DENY_PRIORITY,
+        )
         self._rule(
             "peers",
             "All traffic among the nodes of this job",
@@ -135,7 +148,9 @@ class Peers(cdk.Construct):
             },
         )
 
-    def _rule(self, key: str, description: str, source: dict[str, Any], **more: Any) -> None:
+    def _rule(
+        self, key: str, description: str, source: dict[str, Any], *, priority: int = ALLOW_PRIORITY, **more: Any
+    ) -> None:
         props = self._props
         cdk.Resource(
             self,
@@ -146,6 +161,7 @@ class Peers(cdk.Construct):
                 "description": description,
                 "network": props.network,
                 "direction": "INGRESS",
+                "priority": priority,
                 "target_service_accounts": [props.account],
                 **source,
                 **more,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 from importlib import import_module
+from typing import Any
 
 import pytest
 
@@ -235,12 +236,21 @@ def test_tags_that_ec2_takes_and_iam_refuses_do_not_fail_a_role():
 # ---- a tunnel, the one exception
 
 
+def without_its_place(cloud: Cloud, acc: dict[str, Any]) -> dict[str, Any]:
+    """GCP's rule of the tunnel stands before the one that refuses the rest.  Held here and taken away: `tunnelled` holds who is let in."""
+    acc = json.loads(json.dumps(acc))
+    if cloud is Cloud.GCP:
+        made = acc["resource"]["google_compute_firewall"]
+        assert made["tunnel"].pop("priority") < made["rest-inbound"]["priority"]
+    return acc
+
+
 @pytest.mark.parametrize("cloud", Cloud)
 def test_a_tunnel_is_udp_from_single_peers_and_without_it_the_whole_contract_holds(render, cloud):
     case, addresses = tunnelled.case(cloud)
     net, acc, cmp, adr = (render(given) for given in (*case.inputs, addresses))
     assert [checker.problems(document) for document in (net, acc, cmp, adr)] == [[], [], [], []]
-    rendered = cases.Rendered(case=case, net=net, acc=acc, cmp=cmp)
+    rendered = cases.Rendered(case=case, net=net, acc=without_its_place(cloud, acc), cmp=cmp)
     assert rules.broken("public_address", rendered) != []
     assert rules.broken("ingress", rendered) != []
     assert rules.violations(tunnelled.without_tunnel(rendered)) == []
@@ -260,7 +270,7 @@ def test_endpoints_are_reserved_by_rank_carry_tags_and_nothing_else_is_with_them
 def test_a_tunnel_that_lets_in_more_than_single_peers_is_refused(render, cloud):
     case, _ = tunnelled.case(cloud)
     net, acc, cmp = (render(given) for given in case.inputs)
-    text = json.dumps(acc)
+    text = json.dumps(without_its_place(cloud, acc))
     assert "/32" in text
     wider = json.loads(text.replace("%s/32", "%s/8").replace("${each.value}/32", "${each.value}/8"))
     with pytest.raises(AssertionError):

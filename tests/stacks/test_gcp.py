@@ -109,12 +109,24 @@ def test_only_the_jobs_own_nodes_may_open_a_connection(documents):
 def test_rules_of_fabrics_admit_only_their_own_subnet(documents):
     made = documents["acc"]["resource"]
     for name, rule in made["google_compute_firewall"].items():
-        if name == "peers":
+        if name in {"peers", "rest-inbound"}:
             continue
         subnet = made["google_compute_subnetwork"][name]
         assert rule["source_ranges"] == [subnet["ip_cidr_range"]]
         assert rule["network"] == subnet["network"] == f"${{google_compute_network.{name}.id}}"
         assert rule["target_service_accounts"] == [ACCOUNT]
+
+
+def test_whoever_no_rule_of_the_jobs_allows_is_refused_before_the_networks_other_rules(render):
+    made = render(inputs.access(templates=(inputs.single(session=True),)))["resource"]["google_compute_firewall"]
+    rest = made.pop("rest-inbound")
+    assert (rest["direction"], rest["network"]) == ("INGRESS", "${var.network}")
+    assert (rest["source_ranges"], rest["deny"]) == (["0.0.0.0/0"], [{"protocol": "all"}])
+    assert rest["target_service_accounts"] == [ACCOUNT]
+    assert rest["description"]
+    assert {name: rule["priority"] for name, rule in made.items()} == {"peers": 800, "session": 800}
+    # the smaller number wins; 1000 is a rule's that names none, 65534 that of Google's default-allow-ssh
+    assert rest["priority"] == 900
 
 
 def test_people_come_in_by_iap_where_the_job_says_so(render, documents):

@@ -139,6 +139,16 @@ def test_gcp_opens_one_port_of_the_jobs_own_nodes_to_addresses(documents):
     assert (rule["direction"], rule["network"]) == ("INGRESS", "${var.network}")
 
 
+def test_gcp_refuses_whoever_else_finds_a_public_address(documents):
+    made = documents[Cloud.GCP]["acc"]["resource"]["google_compute_firewall"]
+    rest = made["rest-inbound"]
+    assert (rest["deny"], rest["source_ranges"]) == ([{"protocol": "all"}], ["0.0.0.0/0"])
+    assert rest["target_service_accounts"] == made["tunnel"]["target_service_accounts"]
+    assert rest["network"] == made["tunnel"]["network"]
+    # the smaller number wins
+    assert made["tunnel"]["priority"] == made["peers"]["priority"] == 800 < rest["priority"] == 900
+
+
 def test_azure_opens_one_port_of_the_jobs_own_nodes_to_addresses(documents):
     made = documents[Cloud.AZURE]["acc"]["resource"]["azurerm_network_security_rule"]
     group = ["${azurerm_application_security_group.nodes.id}"]

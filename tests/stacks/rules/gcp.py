@@ -16,6 +16,8 @@ from tests.stacks.rules.common import Found, data_rights, differs, ends_in_user_
 
 _ACCOUNT = "${google_service_account.nodes.email}"
 _IAP = ["35.235.240.0/20"]
+#: the rule that refuses whoever no rule of the job's allows, and its place: before the network's other rules, after the job's own
+_REST, _REST_PRIORITY = "rest-inbound", 900
 #: fabric -> kinds of the interfaces beside the first
 _CARDS = {
     Fabric.TCPX: ["GVNIC"] * 4,
@@ -54,6 +56,8 @@ def ingress(r: Rendered) -> Found:
             wanted = {"source_service_accounts": None, "source_ranges": _IAP, "network": "${var.network}"}
             if not r.case.template.session or rule.get("allow") != [{"protocol": "tcp", "ports": ["22"]}]:
                 yield "session: opened unasked, or for more than SSH"
+        elif name == _REST:
+            wanted = {"source_service_accounts": None, "source_ranges": ["0.0.0.0/0"], "network": "${var.network}"}
         else:
             subnet = of_type(r.acc, "google_compute_subnetwork").get(name, {})
             wanted = {
@@ -65,7 +69,23 @@ def ingress(r: Rendered) -> Found:
             yield f"{name}: open to {source}"
     if "peers" not in rules or ("session" in rules) != r.case.template.session:
         yield f"rules {sorted(rules)}"
+    yield from _refused(rules)
     yield from _members(r)
+
+
+def _refused(rules: dict[str, Any]) -> Found:
+    """All but the job's own rules: one rule refuses everything, and stands after what the job allows, before what others may."""
+    rest = rules.get(_REST, {})
+    if rest.get("deny") != [{"protocol": "all"}] or "allow" in rest or rest.get("priority") != _REST_PRIORITY:
+        yield f"{_REST}: the network's other rules let others in"
+    for name, rule in rules.items():
+        if name == _REST:
+            continue
+        if "deny" in rule:
+            yield f"{name}: refuses what the job needs"
+        # a rule that says none has Google's 1000; only the job's own networks have nothing to come before
+        if rule.get("network") == "${var.network}" and rule.get("priority", 1000) >= _REST_PRIORITY:
+            yield f"{name}: refused before it is allowed"
 
 
 def _members(r: Rendered) -> Found:
@@ -286,7 +306,7 @@ def _access(r: Rendered) -> Found:
         if launch.get("subnet") != f'${{var.subnet_ids["{zone}"]}}':
             yield f"{key}: subnet {launch.get('subnet')}"
     for name, rule in of_type(r.acc, "google_compute_firewall").items():
-        if name != "session" and rule.get("allow") != [{"protocol": "all"}]:
+        if name not in {"session", _REST} and rule.get("allow") != [{"protocol": "all"}]:
             yield f"{name}: peers reach each other on some ports only"
         if name == "session" and "log_config" not in rule:
             yield "session: nobody sees who came in"
