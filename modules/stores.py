@@ -195,7 +195,7 @@ def _mount(data: Dataset, path: DataPath | None, *, nvme: bool) -> Mount:
             return Mount(
                 path=to,
                 tool="mount-s3",
-                install=f"curl -sfL --retry 5 -o /tmp/mount-s3.deb {url} && apt-get install -y /tmp/mount-s3.deb",
+                install=f'curl -sfL --retry 5 -o /tmp/mount-s3.deb {url}; apt-get "${{apt[@]}}" install -y /tmp/mount-s3.deb',
                 command=f"mount-s3 --read-only --allow-other{region}{prefix}{kept} {q(at.bucket)} {q(to)}",
                 cache=cache,
             )
@@ -236,9 +236,9 @@ def _mount(data: Dataset, path: DataPath | None, *, nvme: bool) -> Mount:
 def _apt(key: str, source: str, package: str) -> str:
     ring = f"/usr/share/keyrings/{package}.asc"
     return (
-        f"curl -sfL --retry 5 -o {ring} {key} &&"
-        f' echo "deb [signed-by={ring}] {source}" > /etc/apt/sources.list.d/{package}.list &&'
-        f" apt-get update -q && apt-get install -y -q {package}"
+        f"curl -sfL --retry 5 -o {ring} {key};"
+        f' echo "deb [signed-by={ring}] {source}" > /etc/apt/sources.list.d/{package}.list;'
+        f' apt-get "${{apt[@]}}" update -q; apt-get "${{apt[@]}}" install -y -q {package}'
     )
 
 
@@ -253,7 +253,7 @@ def _copy(data: Dataset, path: DataPath | None) -> Copy:
             return Copy(
                 path=to,
                 tool="aws",
-                install="apt-get update -q && apt-get install -y -q awscli",
+                install='apt-get "${apt[@]}" update -q; apt-get "${apt[@]}" install -y -q awscli',
                 command=f"aws s3 sync --only-show-errors{region} {q(at.uri)} {q(to)}",
             )
         case Store.GCS:

@@ -116,7 +116,7 @@ class AccessStack(_AwsStack):
         self._role = aws.NodeRole(
             self,
             aws.RoleProps(
-                name=f"skyplan-{given.name}",
+                name=f"skyplan-{given.project}-{given.name}",
                 path=f"/skyplan/{given.project}/",
                 policies=tuple((policy.name, policy.document) for policy in given.policies),
                 session=any(template.session for template in given.templates),
@@ -126,7 +126,7 @@ class AccessStack(_AwsStack):
         )
         group = ""
         if any(template.cluster for template in given.templates):
-            group = aws.placement_group(self, f"skyplan-{given.name}", given.tags).ref("name")
+            group = aws.placement_group(self, f"skyplan-{given.project}-{given.name}", given.tags).ref("name")
         launch = {template.key: self._launch(template, group) for template in given.templates}
         cdk.output(self, "launch", launch, "What a launch needs, by template key")
         cdk.output(self, "node_identity", self._role.role_arn, "The role that the orchestrator passes to nodes")
@@ -156,7 +156,7 @@ class AccessStack(_AwsStack):
             self,
             aws.TemplateProps(
                 label=label(template.key),
-                name=f"skyplan-{given.name}-{label(template.key)}",
+                name=f"skyplan-{given.project}-{given.name}-{label(template.key)}",
                 instance_type=template.instance_type,
                 machine_image=template.machine_image,
                 user_data=packed(user_data(given.workload, node), given.cloud),

@@ -144,7 +144,8 @@ class Client:
         words = f"HTTP {reply.status}: {str(document.get('reason', ''))[:500]}"
         if error == "not-joined":  # the service was started anew and has forgotten us
             self._joined = False
-        if reply.status in _PASSING or error in {"not-joined", "unknown-rendezvous"}:
+        # `replayed`: a proxy sent our request a second time; the next one has a nonce of its own
+        if reply.status in _PASSING or error in {"not-joined", "unknown-rendezvous", "replayed"}:
             raise _Passing(words)
         raise AgentError(REFUSED, f"the rendezvous refused {self._config.name}: {words}")
 

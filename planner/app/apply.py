@@ -21,7 +21,7 @@ from planner.app.prepare import Preparer, give_back_endpoints
 from planner.app.recover import recover
 from planner.app.steps import Refused, stack_of
 from planner.model.diagnostic import Diagnostic
-from planner.model.errors import SkyplanError, StalePlan, TerraformError
+from planner.model.errors import SkyplanError, StalePlan, StateConflict, TerraformError
 from planner.model.record import LIVE, Attempt, Node, Run, RunStatus
 from planner.model.stack import WIREGUARD_PORT, rank_key
 
@@ -48,6 +48,7 @@ class Order:
     barred     offer ids that may not be tried any more, with the reason (their price moved)
     prepare    how many further regions of the ranked set to make ready for failing over
     again      launch although this plan was applied before
+    stale      why nothing new may be launched by it; what runs already, or was begun, goes on
     """
 
     plan: PlacementPlan
@@ -56,6 +57,7 @@ class Order:
     prepare: int = 2
     again: bool = False
     lease_timeout: float = 0.0
+    stale: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +86,14 @@ def apply(order: Order, ports: Ports) -> Applied:
         run = standing(order, ports.record.runs(plan.name))
         changed = resumed is not None or run is None
         if run is None:
+            if order.stale:
+                give_back_endpoints(ports, writer, None)
+                raise StalePlan(order.stale)
             try:
                 run = _Candidates(order, ports, writer).first_that_runs(refused)
-            except TerraformError:
+            except StateConflict:
+                raise  # another process has taken over: nothing here is ours to end
+            except SkyplanError:
                 give_back_endpoints(ports, writer, None)
                 raise
         give_back_endpoints(ports, writer, run)

@@ -147,8 +147,8 @@ def network_name(placement: Placement) -> str:
 
 
 def access_name(job: str, placement: Placement) -> str:
-    """`acc-NAME-CLOUD-TARGET-REGION`."""
-    return f"acc-{job}-{place_name(placement)}"
+    """`acc-NAME--CLOUD-TARGET-REGION`.  No job has `--` in its name, so that `a` on target `aws-b` and `a-aws` on `b` stay apart."""
+    return f"acc-{job}--{place_name(placement)}"
 
 
 def compute_name(job: str, generation: int | str, part: str = "") -> str:
@@ -335,7 +335,7 @@ def _endpoints(placement: Placement, setting: _Setting) -> AddressInput | None:
     if not placement.tunnel_addresses:
         return None
     workload = setting.workload
-    name = f"adr-{workload.name}-{place_name(placement)}"
+    name = f"adr-{workload.name}--{place_name(placement)}"
     return AddressInput(
         **_base("addresses", name, workload, placement, setting.project),
         job=workload.name,

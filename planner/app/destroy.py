@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from planner.app.lease import held
 from planner.app.prepare import NETWORK_WAIT_SECONDS
 from planner.app.recover import close
-from planner.app.steps import destroy_stack, end
+from planner.app.steps import destroy_all, destroy_stack, end
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import CloudError, InputError
 from planner.model.record import LIVE, RunStatus, Stack, StackStatus
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from planner.state.writer import Writer
 
 
-#: a job's stacks in the order of their end: who uses what is gone before what is used
-KINDS = ("compute", "access", "addresses")
+#: a job's other stacks in the order of their end, after its machines: who uses what is gone before what is used
+KINDS = ("access", "addresses")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,9 @@ def destroy(job: str, ports: Ports, *, keep_network: bool = False, lease_timeout
         writer = ports.record.writer(lease)
         _settle(ports, writer)
         mine = ports.record.stacks(job)
+        computes = [s for s in mine if s.kind == "compute"]
+        destroy_all(ports, writer, computes)
+        gone += [s.name for s in computes]
         for stack in (s for kind in KINDS for s in mine if s.kind == kind):
             destroy_stack(ports, writer, stack)
             gone.append(stack.name)

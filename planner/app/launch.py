@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from planner.app.steps import destroy_stack, end_strangers, refuse
+from planner.app.steps import destroy_all, end_strangers, refuse
 from planner.model.errors import TerraformError
 from planner.model.record import Action, Node, NodeStatus, Run, RunStatus, Stack, StackStatus
 from planner.model.stack import rank_key
@@ -100,8 +100,7 @@ def launch_parts(ports: Ports, writer: Writer, run: Run, parts: Sequence[Part]) 
 
 def give_up(ports: Ports, writer: Writer, generation: int, stacks: Sequence[Stack], text: str) -> None:
     """Destroy what a launch made, and close its run.  Raises TerraformError where it cannot."""
-    for stack in stacks:
-        destroy_stack(ports, writer, stack)
+    destroy_all(ports, writer, stacks)
     writer.run_status(generation, RunStatus.FAILED, ports.clock.now(), text)
 
 

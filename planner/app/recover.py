@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from planner.app.compose import compute_name
 from planner.app.launch import ended, give_up, launch, rank_keys
-from planner.app.steps import destroy_stack, end_strangers, machines
+from planner.app.steps import destroy_all, end_strangers, machines
 from planner.model.errors import TerraformError
 from planner.model.record import LIVE, Action, Attempt, Node, Run, RunStatus, Stack, StackStatus
 
@@ -116,8 +116,7 @@ def take_in(ports: Ports, writer: Writer, run: Run, stack: Stack) -> None:
 
 def finish_ending(ports: Ports, writer: Writer, run: Run, stacks: Sequence[Stack]) -> None:
     """Destroy the stacks of a run that is over, or whose destroying was begun."""
-    for stack in stacks:
-        destroy_stack(ports, writer, stack)
+    destroy_all(ports, writer, stacks)
     if run.status in LIVE:
         close(ports, writer, run)
 

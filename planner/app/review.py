@@ -78,25 +78,26 @@ def review(
     against = _always(plan, given.project)
     warnings: list[Diagnostic] = []
     barred: dict[str, str] = {}
-    if not under_way and not against:
-        lacking = {p.offer_id: why for p in plan.ranked if (why := _lacking(plan, p, given.project, own_credentials))}
-        if found := lacking.pop(plan.choice.offer_id, None):
-            against.append(found)
-        barred |= {offer: found.summary for offer, found in lacking.items()}
-        if saved:
-            today = Today(
-                job_digest=_job_digest(plan, given),
-                project_digest=digest(project_document(given.project)),
-                project=given.project,
-                market=given.market,
-            )
-            against += revalidate.changed_files(plan, today)
-            moved, dearer = _prices(plan, workload, today, now)
-            against += moved
-            barred |= dearer
-            warnings += revalidate.age(plan, now)
-        against += revalidate.policy(plan, given.project.policy)
-    if against:
+    if against and not under_way:
+        raise StalePlan(ordered(against))
+    lacking = {p.offer_id: why for p in plan.ranked if (why := _lacking(plan, p, given.project, own_credentials))}
+    if found := lacking.pop(plan.choice.offer_id, None) if plan.ranked else None:
+        against.append(found)
+    barred |= {offer: found.summary for offer, found in lacking.items()}
+    if saved and plan.ranked:
+        today = Today(
+            job_digest=_job_digest(plan, given),
+            project_digest=digest(project_document(given.project)),
+            project=given.project,
+            market=given.market,
+        )
+        against += revalidate.changed_files(plan, today)
+        moved, dearer = _prices(plan, workload, today, now)
+        against += moved
+        barred |= dearer
+        warnings += revalidate.age(plan, now)
+    against += revalidate.policy(plan, given.project.policy)
+    if against and not under_way:
         raise StalePlan(ordered(against))
     order = Order(
         plan=plan,
@@ -105,6 +106,7 @@ def review(
         prepare=prepare,
         again=again or not saved,
         lease_timeout=lease_timeout,
+        stale=ordered(against),
     )
     return Reviewed(order=order, warnings=tuple(warnings))
 

@@ -5,7 +5,7 @@ What is between the two commits may die at any moment; `planner.app.recover` rea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ def stack_of(given: StackInput, document: Mapping[str, Any], variables: Mapping[
 
 def apply_stack(ports: Ports, writer: Writer, stack: Stack) -> dict[str, Any]:
     """Apply a network or access stack; its outputs.  Raises Refused."""
-    died = any(a.stack == stack.name and a.outcome in {None, Outcome.ABANDONED} for a in ports.record.attempts())
+    died = _died(ports, stack)
     intent = writer.intend(replace(stack, status=StackStatus.TOUCHED), Action.APPLY, ports.clock.now())
     try:
         ports.terraform.prepare(stack)
@@ -73,6 +73,13 @@ def apply_stack(ports: Ports, writer: Writer, stack: Stack) -> dict[str, Any]:
         raise refuse(ports, writer, intent, stack, error, scopes={}) from error
     writer.done(intent, StackStatus.APPLIED, ports.clock.now())
     return outputs
+
+
+def _died(ports: Ports, stack: Stack) -> bool:
+    """Whether an apply of the stack was killed since it was last known whole."""
+    outcomes = [a.outcome for a in ports.record.attempts() if a.stack == stack.name]
+    whole = max((k for k, outcome in enumerate(outcomes) if outcome is Outcome.DONE), default=-1)
+    return any(outcome in {None, Outcome.ABANDONED} for outcome in outcomes[whole + 1 :])
 
 
 def _apply(ports: Ports, stack: Stack, *, died: bool) -> None:
@@ -102,6 +109,19 @@ def destroy_stack(ports: Ports, writer: Writer, stack: Stack) -> None:
     if stack.kind == "compute":
         end_strangers(ports, writer, stack, known=())
     writer.done(intent, StackStatus.GONE, ports.clock.now())
+
+
+def destroy_all(ports: Ports, writer: Writer, stacks: Sequence[Stack]) -> None:
+    """Destroy each, whatever becomes of the others: machines in one cloud must not run on because another does not answer.  Raises TerraformError."""
+    failed: list[TerraformError] = []
+    for stack in stacks:
+        try:
+            destroy_stack(ports, writer, stack)
+        except TerraformError as error:
+            failed.append(error)
+    if failed:
+        words = "\n".join(error.output for error in failed if error.output)
+        raise TerraformError([d for error in failed for d in error.diagnostics], words) from failed[0]
 
 
 def refuse(

@@ -1,6 +1,6 @@
 """What stacks are made of: one frozen input per stack, handed from `app` to `stacks`.  No choice is left open but the generation.
 
-Names: `net-CLOUD-TARGET-REGION`, `acc-NAME-CLOUD-TARGET-REGION`, `cmp-NAME-gN`.  What one stack learns from another comes in as Terraform variables, which the
+Names: `net-CLOUD-TARGET-REGION`, `acc-NAME--CLOUD-TARGET-REGION`, `cmp-NAME-gN`.  What one stack learns from another comes in as Terraform variables, which the
 runner fills from the other's outputs, on every cloud in the same way (`stacks.wiring`):
   net outputs  `subnet_ids` {zone: id} ("" is the key where subnets are regional) and what else the cloud's access stack needs
   acc inputs   variables: the net outputs that `stacks.wiring.ACCESS_VARIABLES` names for the cloud
@@ -90,7 +90,7 @@ class Tunnel:
 class AddressInput(StackBase):
     """Per part of a tunnelled job: public endpoints, reserved before anything else, so that no stack waits for another.
 
-    Named `adr-NAME-CLOUD-TARGET-REGION`.  Outputs: `endpoints` {rank key: IPv4 address}, `address_ids` {rank key: what a node attaches}.
+    Named `adr-NAME--CLOUD-TARGET-REGION`.  Outputs: `endpoints` {rank key: IPv4 address}, `address_ids` {rank key: what a node attaches}.
     """
 
     job: str

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from planner.model.project import Project
     from planner.model.words import Words
 
-#: 40 characters at most: ids made of it, such as acc-NAME-CLOUD-TARGET-REGION, fit every cloud's limits
-NAME: Final = r"[a-z][a-z0-9-]{0,38}[a-z0-9]"
+#: 40 characters at most: ids made of it, such as acc-NAME--CLOUD-TARGET-REGION, fit every cloud's limits
+NAME: Final = r"(?!.*--)[a-z][a-z0-9-]{0,38}[a-z0-9]"
 
 
 def parse_jobs(

@@ -40,6 +40,8 @@ ACCESS: Final = ("session",)
 SYNC_HINT: Final = "without it the cost of a tunnel cannot be told: `sync: {size: 2GB, every: 30s}`, the bytes reduced each time and the computing between two"
 WORK_HINT: Final = "say how long the job takes on hardware you know, such as `work: {hours: 24, on: A100-80GB:8}`"
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]*(?:@(sha256:[0-9a-f]{64}))?", re.ASCII)
+#: bash refuses to set these, or splits its own words by them
+_SHELLS_OWN: Final = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "IFS", "PPID", "SHELLOPTS", "UID"})
 _ENV: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _TAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.:/=+@-]{0,127}", re.ASCII)
 _TAG_VALUE_LENGTH: Final = 256
@@ -127,6 +129,10 @@ def env(job: Fields) -> tuple[tuple[str, str], ...]:
 
 
 def _variable(report: Report, name: str, at: Location, path: str) -> bool:
+    if name in _SHELLS_OWN:
+        hint = "the node's shell keeps this name for itself; choose another"
+        report.error(at, "SKY-SPEC-105", f"`{path}` cannot be set", hint)
+        return False
     if _ENV.fullmatch(name):
         return True
     report.error(at, "SKY-SPEC-105", f"`{path}` is no name of a variable", "letters, digits and `_`, such as EPOCHS")

@@ -158,7 +158,9 @@ def _network() -> Schema:
             "description": "Zone -> CIDR of its subnet; needed for jobs of several nodes.",
             "examples": [{"use1-az4": "10.20.0.0/20"}],
         },
-        security_groups=listed(text("An id.", "sg-0abc"), "Security groups of the nodes, instead of a new one."),
+        security_groups=listed(
+            text("An id.", "sg-0abc"), "Security groups that the nodes get beside the job's own (AWS, Nebius)."
+        ),
     )
 
 

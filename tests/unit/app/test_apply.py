@@ -34,7 +34,7 @@ def test_the_choice_runs_and_the_record_knows_its_nodes(world: World) -> None:
 
 def test_stacks_are_applied_in_order_and_a_network_once(world: World) -> None:
     world.apply()
-    assert world.log == ["apply net-aws-prod-us-east-1", "apply acc-train-aws-prod-us-east-1", "apply cmp-train-g1"]
+    assert world.log == ["apply net-aws-prod-us-east-1", "apply acc-train--aws-prod-us-east-1", "apply cmp-train-g1"]
 
 
 def test_applying_again_what_runs_is_no_change(world: World) -> None:
@@ -60,8 +60,8 @@ def test_two_capacity_errors_lead_to_the_third_candidate_and_are_remembered(worl
     }
     assert [r.status for r in world.record.runs("train")] == [RunStatus.FAILED, RunStatus.FAILED, RunStatus.RUNNING]
     assert sorted(world.states) == [
-        "acc-train-aws-prod-us-east-1",
-        "acc-train-aws-prod-us-west-2",
+        "acc-train--aws-prod-us-east-1",
+        "acc-train--aws-prod-us-west-2",
         "cmp-train-g3",
         "net-aws-prod-us-east-1",
         "net-aws-prod-us-west-2",
@@ -116,7 +116,7 @@ def test_a_region_that_cannot_be_prepared_is_passed_over_whole(world: World) -> 
 
 def test_further_regions_are_made_ready_after_the_launch(world: World) -> None:
     world.apply(prepare=1)
-    assert world.log[-2:] == ["apply net-aws-prod-us-west-2", "apply acc-train-aws-prod-us-west-2"]
+    assert world.log[-2:] == ["apply net-aws-prod-us-west-2", "apply acc-train--aws-prod-us-west-2"]
     assert world.log.index("apply cmp-train-g1") == 2
 
 

@@ -11,7 +11,7 @@ from planner.app.sync import sync
 from planner.model.record import RunStatus
 from tests.unit.app.world import FakeTerraform, World, planned
 
-ACCESS = "acc-train-aws-prod-us-east-1"
+ACCESS = "acc-train--aws-prod-us-east-1"
 
 
 @pytest.fixture

@@ -63,10 +63,10 @@ def test_networks_then_endpoints_then_access_then_every_part(world: SplitWorld) 
     assert world.log == [
         f"apply net-{AWS}",
         f"apply net-{GCP}",
-        f"apply adr-train-{AWS}",
-        f"apply adr-train-{GCP}",
-        f"apply acc-train-{AWS}",
-        f"apply acc-train-{GCP}",
+        f"apply adr-train--{AWS}",
+        f"apply adr-train--{GCP}",
+        f"apply acc-train--{AWS}",
+        f"apply acc-train--{GCP}",
         "apply cmp-train-g1-aws",
         "apply cmp-train-g1-gcp",
     ]
@@ -75,8 +75,8 @@ def test_networks_then_endpoints_then_access_then_every_part(world: SplitWorld) 
 def test_each_side_opens_to_every_endpoint_its_own_too(world: SplitWorld) -> None:
     """Two nodes of one part meet by their public endpoints as well (docs/decisions/0013)."""
     world.apply()
-    assert variables(world, f"acc-train-{AWS}")["peer_endpoints"] == [*IN_AWS, *IN_GCP]
-    assert variables(world, f"acc-train-{GCP}")["peer_endpoints"] == [*IN_AWS, *IN_GCP]
+    assert variables(world, f"acc-train--{AWS}")["peer_endpoints"] == [*IN_AWS, *IN_GCP]
+    assert variables(world, f"acc-train--{GCP}")["peer_endpoints"] == [*IN_AWS, *IN_GCP]
 
 
 def test_nodes_get_the_addresses_that_were_reserved_for_them(world: SplitWorld) -> None:
@@ -182,7 +182,7 @@ def test_a_refused_first_part_begins_no_second(world: SplitWorld) -> None:
     nothing_is_left(world)
 
 
-@pytest.mark.parametrize("kind", ["net", "adr-train", "acc-train"])
+@pytest.mark.parametrize("kind", ["net", "adr-train-", "acc-train-"])
 def test_a_place_that_cannot_be_prepared_is_passed_over_and_no_other(world: SplitWorld, kind: str) -> None:
     world.refusals = {f"{kind}-{GCP}": ("quota", "QUOTA_EXCEEDED")}
     done = world.apply()
@@ -192,7 +192,7 @@ def test_a_place_that_cannot_be_prepared_is_passed_over_and_no_other(world: Spli
     assert not world.record.memory().failures
 
 
-@pytest.mark.parametrize("kind", ["net", "adr-train", "acc-train"])
+@pytest.mark.parametrize("kind", ["net", "adr-train-", "acc-train-"])
 def test_without_the_heads_place_nothing_is_launched(world: SplitWorld, kind: str) -> None:
     world.refusals = {f"{kind}-{AWS}": ("quota", "LimitExceeded")}
     with pytest.raises(TerraformError):
@@ -208,8 +208,8 @@ def test_endpoints_of_a_split_that_did_not_run_are_given_back(world: SplitWorld)
     """They cost money by the hour."""
     world.refusals = {"us-east4-a": CAPACITY}
     world.apply()
-    assert sorted(s for s in world.states if s.startswith("adr-")) == [f"adr-train-{AWS}", f"adr-train-{OTHER}"]
-    assert f"adr-train-{GCP}" not in {s.name for s in world.record.stacks()}
+    assert sorted(s for s in world.states if s.startswith("adr-")) == [f"adr-train--{AWS}", f"adr-train--{OTHER}"]
+    assert f"adr-train--{GCP}" not in {s.name for s in world.record.stacks()}
 
 
 def test_when_no_split_is_left_no_endpoint_stays_reserved(world: SplitWorld) -> None:
@@ -231,7 +231,7 @@ def test_applying_again_is_no_change(world: SplitWorld) -> None:
 
 def test_a_place_next_door_is_not_made_ready_by_undoing_a_part(world: SplitWorld) -> None:
     world.apply(prepare=2)
-    assert variables(world, f"acc-train-{AWS}")["peer_endpoints"] == [*IN_AWS, *IN_GCP]
+    assert variables(world, f"acc-train--{AWS}")["peer_endpoints"] == [*IN_AWS, *IN_GCP]
     assert world.log[-1] == "apply cmp-train-g1-gcp"
 
 
@@ -242,8 +242,8 @@ def test_destroy_leaves_nothing_and_is_done_once(world: SplitWorld) -> None:
     assert done is not None
     order = [*done.stacks]
     assert order[:2] == ["cmp-train-g1-aws", "cmp-train-g1-gcp"]
-    assert set(order[2:4]) == {f"acc-train-{AWS}", f"acc-train-{GCP}"}
-    assert set(order[4:6]) == {f"adr-train-{AWS}", f"adr-train-{GCP}"}
+    assert set(order[2:4]) == {f"acc-train--{AWS}", f"acc-train--{GCP}"}
+    assert set(order[4:6]) == {f"adr-train--{AWS}", f"adr-train--{GCP}"}
     assert set(order[6:]) == {f"net-{AWS}", f"net-{GCP}"}
     assert not done.leaks
     nothing_is_left(world)
@@ -312,7 +312,7 @@ def test_no_endpoints_close_a_place_to_splits_alone(world: SplitWorld) -> None:
     single, _ = planned("train", 2)
     alone = replace(single.choice, rank=2)
     mixed = replace(plan, ranked=(plan.choice, alone))
-    world.refusals = {f"adr-train-{AWS}": ("quota", "AddressLimitExceeded")}
+    world.refusals = {f"adr-train--{AWS}": ("quota", "AddressLimitExceeded")}
     done, _ = world.live(lambda ports: apply(Order(plan=mixed, workload=work, prepare=0), ports))
     assert alone.region == "us-east-1"
     assert (done.run.offer_id, len(done.nodes)) == (alone.offer_id, 2)

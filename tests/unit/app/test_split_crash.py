@@ -74,8 +74,8 @@ def runs_exactly(world: SplitWorld, other: str = "us-east4") -> None:
     assert {s for s in world.states if s.startswith("cmp-")} == parts
     assert {s.name for s in world.record.stacks("train") if s.kind == "compute"} == parts
     assert sorted(s for s in world.states if s.startswith("adr-")) == [
-        "adr-train-aws-prod-us-east-1",
-        f"adr-train-gcp-prod-{other}",
+        "adr-train--aws-prod-us-east-1",
+        f"adr-train--gcp-prod-{other}",
     ]
     mine = [s for s in world.record.stacks("train") if s.kind == "access" and s.region in {other, "us-east-1"}]
     everyone = ["198.51.100.10", "198.51.100.11", "203.0.113.12", "203.0.113.13"]

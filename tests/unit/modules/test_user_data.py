@@ -440,3 +440,26 @@ def test_a_secret_of_gcp_is_found_however_it_is_written(path, wanted):
     fakes += 'curl() { for last; do :; done; case "$last" in *project-id) echo here ;; *) echo "$last" >&2 ;; esac; }\n'
     done = subprocess.run(["bash", "-c", f"{fakes}{part}\nsecret {path}"], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == f"https://secretmanager.googleapis.com/v1/{wanted}:access"
+
+
+def test_r27_the_machine_ends_although_its_log_is_gone(tmp_path):
+    start = files(rendered(Cloud.AWS, Fabric.EFA, "p4d.24xlarge"))["/opt/skyplan/start.sh"]
+    part = start[start.index("ending() {") : start.index("export HOME=/root")]
+    script = f"exec > >(true)\nsleep 0.3\nshutdown() {{ echo off > {tmp_path}/off; }}\nsync() {{ :; }}\n{part}\nfalse"
+    subprocess.run(["bash", "-euo", "pipefail", "-c", script], check=False, capture_output=True)
+    assert (tmp_path / "off").read_text().strip() == "off"
+
+
+@pytest.mark.parametrize("name", ["name", "container", "rank", "code"])
+def test_a_jobs_variables_do_not_meet_the_scripts_own(name, tmp_path):
+    start = files(user_data(inputs.workload(env=((name, "mine"),)), NODE))["/opt/skyplan/start.sh"]
+    part = start[start.index("_skyplan_container=(") :]
+    part = part.replace("/opt/skyplan/env.sh", str(tmp_path / "env.sh")).replace("/run/skyplan", str(tmp_path))
+    (tmp_path / "env.sh").write_text(f"export {name}=mine\n")
+    (tmp_path / "secrets.sh").write_text("")
+    fake = tmp_path / "docker"
+    fake.write_text(f'#!/bin/bash\nprintf "%s=%s" {name} "${name}" > {tmp_path}/seen\n')
+    fake.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    subprocess.run(["bash", "-euo", "pipefail", "-c", part], check=True, capture_output=True, env=environment)
+    assert (tmp_path / "seen").read_text() == f"{name}=mine"

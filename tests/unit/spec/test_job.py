@@ -433,3 +433,15 @@ def test_other_folders_are_the_jobs(folder: str) -> None:
 )
 def test_two_datasets_never_share_a_folder(entries: tuple[str, ...], line: int) -> None:
     assert found(data(*entries)) == [("SKY-SPEC-113", line)]
+
+
+@pytest.mark.parametrize("name", ["UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS", "IFS"])
+def test_names_that_the_nodes_shell_keeps_are_refused(name: str) -> None:
+    assert ("SKY-SPEC-105", 8) in found(JOB + f'\nenv: {{{name}: "1"}}\n') or ("SKY-SPEC-105", 9) in found(
+        JOB + f'\nenv: {{{name}: "1"}}\n'
+    )
+
+
+def test_a_jobs_name_has_no_double_dash() -> None:
+    """It parts the job from its place in a stack's name."""
+    assert any(code == "SKY-SPEC-105" for code, _ in found(JOB.replace("llama3-8b-sft", "a--b")))
