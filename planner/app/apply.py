@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from planner.app import compose
 from planner.app.launch import Part, launch_parts, run_of
 from planner.app.lease import held
+from planner.app.lookup import instance_type
 from planner.app.prepare import Preparer, give_back_endpoints
 from planner.app.recover import recover
 from planner.app.steps import Refused, stack_of
@@ -184,7 +185,7 @@ class _Candidates:
                 "",
                 f"launching {piece.nodes} x {piece.instance_type} ({piece.capacity}) in {where}, rank {p.rank}",
             )
-        types = [(piece.nodes, compose.instance_type(ports.market, piece)) for piece in p.pieces]
+        types = [(piece.nodes, instance_type(ports.market, piece)) for piece in p.pieces]
         gpus, vcpus = sum(n * t.gpu_count for n, t in types), sum(n * t.vcpus for n, t in types)
         run = writer.issue(run_of(plan, p, gpus=gpus, vcpus=vcpus), ports.clock.now())
         endpoints = {rank: address for _, ready in prepared for rank, address in ready.endpoints.items()}

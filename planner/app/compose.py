@@ -1,22 +1,19 @@
-"""From a placement to the stacks it needs: the one place where grants, images, addresses and settings meet as frozen inputs.
+"""From a placement to the stacks it needs: the one place where rights, images, addresses and settings meet as frozen inputs.
 
-Decides names, tags and digests of stacks.  Builds no construct (that is `stacks`) and runs nothing.
+Decides names, tags and ids of stacks.  Builds no construct (that is `stacks`) and runs nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from planner.iam import aws, azure, gcp, nebius
-from planner.iam.grants import grants_for
-from planner.iam.paths import data_paths
-from planner.model.digest import digest
-from planner.model.grants import Grant, Identity, Permission
-from planner.model.offer import CapacityType, Cloud, Fabric, InstanceType, Region
+from planner.app.lookup import instance_type, own_network, region_of, reservation_of, target_of
+from planner.app.rights import placement_paths, policies
+from planner.model.digest import digest, set_only
+from planner.model.offer import CapacityType, Cloud, Fabric
 from planner.model.plan import Placement, StackRef
 from planner.model.stack import (
     AccessInput,
@@ -35,9 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.model.market import Market
-    from planner.model.project import OwnNetwork, Project, Reservation, Target
-    from planner.model.reach import DataPath
-    from planner.model.stack import PolicyDocument
+    from planner.model.project import Project
     from planner.model.workload import Workload
 
 #: what is tested: the versions whose schemas are shipped; AWS is applied with 5.100.0 too (docs/decisions/0009)
@@ -47,52 +42,8 @@ DEFAULT_PROVIDER_VERSIONS = {
     Cloud.AZURE: ">= 4.55.0, < 5.0.0",
     Cloud.NEBIUS: ">= 0.6.32, < 0.7.0",
 }
-
-
-_UNSET: tuple[Any, ...] = (None, "", [], {}, False)
 #: WireGuard over the smallest network on the way: Google's default of 1,460 bytes less WireGuard's 80
 TUNNEL_MTU = 1380
-
-
-def instance_type(market: Market, placement: Placement) -> InstanceType:
-    """The placement's instance type.  Raises StopIteration where the catalog has lost it."""
-    return next(t for t in market.types if t.cloud.value == placement.cloud and t.name == placement.instance_type)
-
-
-def region_of(market: Market, placement: Placement) -> Region:
-    """The placement's region."""
-    return market.regions[market.region_index[(placement.cloud, placement.region)]]
-
-
-def target_of(project: Project, placement: Placement) -> Target:
-    """The placement's target."""
-    return next(t for t in project.targets if t.name == placement.target and t.cloud.value == placement.cloud)
-
-
-def own_network(target: Target, region: str) -> OwnNetwork | None:
-    """The user's own network in that region, if the target brings one."""
-    return next((n for n in target.networks if n.region == region), None)
-
-
-def placement_grants(workload: Workload, placement: Placement, project: Project) -> tuple[Grant, ...]:
-    """What the nodes of this placement may do with data, and, of a part of a tunnelled job, how they prove who they are."""
-    found = grants_for(workload, target_of(project, placement), Cloud(placement.cloud), project)
-    meeting = project.rendezvous if placement.tunnel_addresses else None
-    secret = meeting.secret(placement.cloud) if meeting else None
-    if secret is None:
-        return found
-    join = Grant(
-        identity=Identity.NODE_DATA,
-        permission=Permission.READ_SECRET,
-        resource=f"{secret.store}://{secret.path}",
-        reason="the secret with which a node joins its job's tunnel",
-    )
-    return tuple(sorted({*found, join}))
-
-
-def placement_paths(workload: Workload, placement: Placement, project: Project) -> tuple[DataPath, ...]:
-    """How the nodes of this placement reach each store."""
-    return data_paths(workload, project, target_of(project, placement), Cloud(placement.cloud))
 
 
 def hard_end_hours(workload: Workload, usd_per_hour: float | None) -> float | None:
@@ -105,11 +56,6 @@ def hard_end_hours(workload: Workload, usd_per_hour: float | None) -> float | No
     if limits.max_usd_total is not None and usd_per_hour:
         ends.append(limits.max_usd_total / usd_per_hour)
     return round(min(ends), 2) if ends else None
-
-
-def grants_digest(grants: Sequence[Grant]) -> str:
-    """Digest of grants in order."""
-    return digest([g.document() for g in grants])
 
 
 def _base(kind: str, name: str, workload: Workload | None, placement: Placement, project: Project) -> dict[str, Any]:
@@ -242,42 +188,13 @@ def template_key(placement: Placement) -> str:
     return f"{placement.instance_type}/{placement.zone}"
 
 
-def _policies(
-    workload: Workload, placement: Placement, project: Project
-) -> tuple[tuple[PolicyDocument, ...], tuple[str, ...]]:
-    """What the nodes may do in the cloud's own shape, and what owners of stores have to allow themselves."""
-    target, region = target_of(project, placement), placement.region
-    account, grants = target.account, placement_grants(workload, placement, project)
-    match Cloud(placement.cloud):
-        case Cloud.AWS:
-            tokens = aws.token_policy(placement_paths(workload, placement, project))
-            made = aws.policies(grants, account=account, region=region, kms_key_arn=target.kms_key_arn)
-            return (*made, *tokens), ()
-        case Cloud.GCP:
-            return (
-                gcp.policies(grants, account=account, region=region),
-                gcp.snippets(grants, account=account, kms_key=target.kms_key_arn),
-            )
-        case Cloud.AZURE:
-            return (
-                azure.policies(grants, account=account, region=region),
-                azure.snippets(grants, account=account, region=region),
-            )
-        case Cloud.NEBIUS:
-            group = nebius.group_name(project.name, workload.name, target.name, region)
-            return (
-                nebius.policies(grants, account=account, region=region, group=group),
-                nebius.snippets(grants, group=group, tenant=target.tenant),
-            )
-
-
 def _access(placement: Placement, siblings: Sequence[Placement], setting: _Setting) -> AccessInput:
     """`siblings`: placements of the ranked set in the same target and region, whose templates stand ready for failing over."""
     workload, project = setting.workload, setting.project
     target = target_of(project, placement)
     templates = {template_key(p): _template(p, replace(setting, usd_per_hour=float(p.usd_per_hour))) for p in siblings}
     templates[template_key(placement)] = _template(placement, setting)
-    documents, snippets = _policies(workload, placement, project)
+    documents, snippets = policies(workload, placement, project)
     return AccessInput(
         **_base("access", access_name(workload.name, placement), workload, placement, project),
         workload=workload,
@@ -291,11 +208,6 @@ def _access(placement: Placement, siblings: Sequence[Placement], setting: _Setti
         data_paths=placement_paths(workload, placement, project),
         snippets=snippets,
     )
-
-
-def reservation_of(project: Project, placement: Placement) -> Reservation | None:
-    """The reservation that a placement uses."""
-    return next((r for r in project.reserved if r.id == placement.reservation and r.target == placement.target), None)
 
 
 def _compute(placement: Placement, generation: int, setting: _Setting, *, plan_id: str) -> ComputeInput:
@@ -386,26 +298,6 @@ def _siblings(ranked: Sequence[Placement], placement: Placement, piece: Placemen
     return [p for p in ranked if not p.parts and (p.cloud, p.target, p.region) == place]
 
 
-def _made_of(value: Any) -> Any:
-    """A stack's input for a digest, without what is not set: a field that a later version adds changes no id while nobody uses it."""
-    if isinstance(value, str | int | float):
-        return value
-    if isinstance(value, list | tuple):
-        return [_made_of(inner) for inner in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        pairs: Iterable[tuple[str, Any]] = cast("dict[str, Any]", value).items()
-    elif value is not None:
-        pairs = ((name, getattr(value, name)) for name in _field_names(cast("object", value).__class__))
-    else:
-        return None
-    return {name: kept for name, inner in pairs if (kept := _made_of(inner)) not in _UNSET}
-
-
-@cache
-def _field_names(kind: type) -> tuple[str, ...]:
-    return tuple(found.name for found in fields(kind))
-
-
 def placement_id(workload: Workload, placement: Placement, project: Project, market: Market) -> str:
     """`p` + 10 hex: what this placement's stacks are made of; no price, score, runner-up, date, generation or version of skyplan."""
     setting = _Setting(workload=workload, project=project, market=market)
@@ -413,9 +305,9 @@ def placement_id(workload: Workload, placement: Placement, project: Project, mar
     for piece in placement.pieces:
         bare = replace(piece, placement_id="", rank=0)
         parts += [
-            _made_of(_network(bare, project, market)),
-            _made_of(_access(bare, (), setting)),
-            _made_of(_compute(bare, 0, setting, plan_id="")),
+            set_only(_network(bare, project, market)),
+            set_only(_access(bare, (), setting)),
+            set_only(_compute(bare, 0, setting, plan_id="")),
         ]
     return "p" + digest(parts).removeprefix("sha256:")[:10]
 
@@ -427,11 +319,11 @@ def stack_refs(sets: Sequence[StackSet]) -> tuple[StackRef, ...]:
         part = stacks.compute.cloud.value if stacks.compute.tunnel else ""
         open_name = compute_name(stacks.compute.job, "N", part)
         found += [
-            StackRef(kind="network", name=stacks.network.name, digest=digest(_made_of(stacks.network))),
-            StackRef(kind="access", name=stacks.access.name, digest=digest(_made_of(stacks.access))),
-            StackRef(kind="compute", name=open_name, digest=digest(_made_of(replace(stacks.compute, name=open_name)))),
+            StackRef(kind="network", name=stacks.network.name, digest=digest(set_only(stacks.network))),
+            StackRef(kind="access", name=stacks.access.name, digest=digest(set_only(stacks.access))),
+            StackRef(kind="compute", name=open_name, digest=digest(set_only(replace(stacks.compute, name=open_name)))),
         ]
         if stacks.addresses:
             given = stacks.addresses
-            found.append(StackRef(kind="addresses", name=given.name, digest=digest(_made_of(given))))
+            found.append(StackRef(kind="addresses", name=given.name, digest=digest(set_only(given))))
     return tuple(found)

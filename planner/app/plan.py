@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.app import compose, inputs
+from planner.app.lookup import own_network, region_of, target_of
+from planner.app.rights import grants_digest, placement_grants, placement_paths
 from planner.app.usable import no_tunnel, unusable
 from planner.iam.paths import caveats
 from planner.model.diagnostic import Diagnostic
@@ -157,12 +159,12 @@ def complete(placed: Placed, taken: Ledger, read: inputs.Inputs, policy: Policy,
         for piece in p.pieces:
             place = f"{piece.cloud}:{piece.target}"
             if place not in access:
-                access[place] = compose.placement_paths(workload, piece, project)
+                access[place] = placement_paths(workload, piece, project)
             paths += access[place]
         one = _addressed(p, workload, taken, project, market)
         one = replace(one, caveats=tuple(sorted({*p.caveats, *_standing_caveats(one, workload, project, paths)})))
-        rights = tuple(sorted({g for q in one.pieces for g in compose.placement_grants(workload, q, project)}))
-        key = compose.grants_digest(rights)
+        rights = tuple(sorted({g for q in one.pieces for g in placement_grants(workload, q, project)}))
+        key = grants_digest(rights)
         grants[key] = rights
         one = replace(one, grants_digest=key)
         ranked.append(replace(one, placement_id=compose.placement_id(workload, one, project, market)))
@@ -224,8 +226,8 @@ def _addresses(p: Placement, workload: Workload, taken: Ledger, project: Project
     """
     if p.nodes == 1:
         return ()
-    region = compose.region_of(market, p)
-    own = compose.own_network(compose.target_of(project, p), p.region)
+    region = region_of(market, p)
+    own = own_network(target_of(project, p), p.region)
     subnet = dict(own.cidrs)[p.zone] if own else dict(zone_cidrs(region))[p.zone]
     used: set[str] = set()
     for h in taken.holdings:

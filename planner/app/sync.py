@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from planner.app import compose
 from planner.app.launch import nodes_from, run_of
 from planner.app.lease import held
+from planner.app.lookup import instance_type
 from planner.app.recover import IMPORTED, take_in
 from planner.app.steps import stack_of
 from planner.model.diagnostic import Diagnostic, Severity
@@ -152,7 +153,7 @@ def _adopt(foreign: Foreign, p: Placement, nodes: tuple[Node, ...], ports: Ports
     plan, generation, now = foreign.plan, foreign.generation, ports.clock.now()
     (given,) = compose.stack_sets(plan.ranked, p, foreign.workload, ports.project, ports.market, generation=generation)
     network, access = (_outputs(foreign, p, kind, ports) for kind in ("network", "access"))
-    t = compose.instance_type(ports.market, p)
+    t = instance_type(ports.market, p)
     writer.issue(run_of(plan, p, gpus=p.nodes * t.gpu_count, vcpus=p.nodes * t.vcpus), now, generation=generation)
     rows: list[tuple[Any, dict[str, Any]]] = [
         (given.network, {}),

@@ -1,0 +1,36 @@
+"""What a placement's names stand for in the market and the project.  Looks up; decides nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from planner.model.market import Market
+    from planner.model.offer import InstanceType, Region
+    from planner.model.plan import Placement
+    from planner.model.project import OwnNetwork, Project, Reservation, Target
+
+
+def instance_type(market: Market, placement: Placement) -> InstanceType:
+    """The placement's instance type.  Raises StopIteration where the catalog has lost it."""
+    return next(t for t in market.types if t.cloud.value == placement.cloud and t.name == placement.instance_type)
+
+
+def region_of(market: Market, placement: Placement) -> Region:
+    """The placement's region."""
+    return market.regions[market.region_index[(placement.cloud, placement.region)]]
+
+
+def target_of(project: Project, placement: Placement) -> Target:
+    """The placement's target."""
+    return next(t for t in project.targets if t.name == placement.target and t.cloud.value == placement.cloud)
+
+
+def own_network(target: Target, region: str) -> OwnNetwork | None:
+    """The user's own network in that region, if the target brings one."""
+    return next((n for n in target.networks if n.region == region), None)
+
+
+def reservation_of(project: Project, placement: Placement) -> Reservation | None:
+    """The reservation that a placement uses."""
+    return next((r for r in project.reserved if r.id == placement.reservation and r.target == placement.target), None)
