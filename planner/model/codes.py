@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.model.iam_codes import ROWS as _IAM_ROWS
+
 
 @dataclass(frozen=True, slots=True)
 class Code:
@@ -131,6 +133,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-RUN-508", "a machine that is off is billed on there", "`skyplan destroy` once the job has ended"),
 )
 
-CODES: dict[str, Code] = {row[0]: Code(*row) for row in _ROWS}
-if len(CODES) != len(_ROWS):
+_ALL = (*_ROWS, *_IAM_ROWS)
+CODES: dict[str, Code] = {row[0]: Code(*row) for row in _ALL}
+if len(CODES) != len(_ALL):
     raise AssertionError("a code is listed twice")

@@ -106,11 +106,15 @@ class Backend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppression:
-    """An audit finding that the platform team accepts, with the reason."""
+    """An audit finding that the platform team accepts, with the reason, until `expires` (ISO date).
+
+    grant   glob over where the finding stands (`Finding.origin`, then `identity`); `*` for anywhere
+    """
 
     rule: str
     reason: str
-    expires: str | None = None
+    expires: str
+    grant: str = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

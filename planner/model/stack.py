@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from planner.model.grants import Identity
 from planner.model.offer import CapacityType, Cloud, Fabric
 from planner.model.project import Backend, OwnNetwork
 from planner.model.reach import DataPath as DataPath  # noqa: PLC0414 -- part of the inputs below
@@ -193,7 +194,55 @@ class ComputeInput(StackBase):
     capacity_block: bool = False
 
 
-StackInput = NetworkInput | AddressInput | AccessInput | ComputeInput
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CiFederation:
+    """Whose CI tokens an account believes (OIDC), instead of a key: pull requests may only become the planner, the protected branch the deployer.
+
+    issuer      `https://token.actions.githubusercontent.com`
+    audience    the `aud` that the CI asks for
+    repository  `acme/infra`
+    branch      protected: its jobs deploy and launch
+    """
+
+    issuer: str
+    audience: str
+    repository: str
+    branch: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlIdentity:
+    """One identity of the foundation stack.
+
+    name      in the cloud
+    policies  rendered by `planner.iam.foundation.CLOUD`, in the cloud's own shape
+    trusted   who may become it, by the cloud's own names (role or user ARNs, members, object ids); () = CI only
+    subjects  `sub` claims of CI tokens that may become it
+    boundary  AWS: name of the boundary among `FoundationInput.boundaries` that it carries, "" for none
+    """
+
+    identity: Identity
+    name: str
+    policies: tuple[PolicyDocument, ...]
+    trusted: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+    boundary: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundationInput(StackBase):
+    """Per account, once, by the platform team: the identities that plan, deploy, launch and mint; never the nodes'.  `fnd-CLOUD-TARGET`.
+
+    boundaries  AWS: permissions boundaries, as policies of their own: of node roles, of the orchestrator
+    Outputs: `identities` {identity: ARN, email or id}, `boundaries` {name: ARN}, `skyplan_yaml` the lines for the target.
+    """
+
+    identities: tuple[ControlIdentity, ...]
+    boundaries: tuple[PolicyDocument, ...] = ()
+    ci: CiFederation | None = None
+
+
+StackInput = NetworkInput | AddressInput | AccessInput | ComputeInput | FoundationInput
 
 
 def rank_key(rank: int) -> str:

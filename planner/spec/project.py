@@ -202,10 +202,11 @@ def _suppressions(f: Fields) -> tuple[Suppression, ...]:
     for s in iam.records("suppressions"):
         rule = s.read("rule", _rule, required="name the rule, such as SKY-IAM-605")
         reason = s.text("reason", required="say why this finding is accepted")
-        expires = s.read("expires", moment)
+        expires = s.read("expires", moment, required="say until when, such as 2027-06-30; then it is looked at again")
+        grant = s.text("grant")
         s.finish()
-        if rule and reason:
-            out.append(Suppression(rule=rule, reason=reason, expires=expires))
+        if rule and reason and expires:
+            out.append(Suppression(rule=rule, reason=reason, expires=expires, grant=grant or "*"))
     iam.finish()
     return tuple(out)
 

@@ -212,10 +212,11 @@ def _reservation() -> Schema:
 def _suppression() -> Schema:
     return record(
         "A finding that the platform team accepts.",
-        ("rule", "reason"),
+        ("rule", "reason", "expires"),
         rule=text("The rule's code.", "SKY-IAM-605", pattern="^SKY-[A-Z]+-[0-9]{3}$"),
         reason=text("Why."),
         expires=_MOMENT,
+        grant=text("Where it is accepted: a glob over the place a finding names; everywhere where nothing is said."),
     )
 
 
