@@ -242,7 +242,10 @@ class FoundationInput(StackBase):
     ci: CiFederation | None = None
 
 
-StackInput = NetworkInput | AddressInput | AccessInput | ComputeInput | FoundationInput
+#: what a job needs
+StackInput = NetworkInput | AddressInput | AccessInput | ComputeInput
+#: what can be written as Terraform
+AnyStack = StackInput | FoundationInput
 
 
 def rank_key(rank: int) -> str:
