@@ -199,6 +199,7 @@ class Audited:
 
     needs     by control identity and cloud: the cloud's own names of what the planned operations call, each with the operation that needs it
     allowed   data that each job's spec names: (job, URI with prefix, write)
+    unread    what holds rights and could not be read, with the reason: an audit that is silent about it would lie
     """
 
     subjects: tuple[Subject, ...] = ()
@@ -212,3 +213,4 @@ class Audited:
         default_factory=dict[tuple[Identity, Cloud], dict[str, str]]
     )
     allowed: tuple[tuple[str, str, bool], ...] = ()
+    unread: tuple[str, ...] = ()
