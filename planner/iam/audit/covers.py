@@ -8,11 +8,20 @@ import ipaddress
 import operator
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Final
 
 from planner.iam.audit import clauses
-from planner.iam.audit.patterns import actions_meet, arns_meet, includes, includes_action, includes_arn, tokens
+from planner.iam.audit.patterns import (
+    ARN_PARTS,
+    actions_meet,
+    arns_meet,
+    includes,
+    includes_action,
+    includes_arn,
+    tokens,
+)
 from planner.model.policy import Permit, Provider, RoleAssignment, RoleBinding, Statement, Test
 
 PermissionsOf = Callable[[str], frozenset[str]]
@@ -98,13 +107,23 @@ def _principals(have: Statement, want: Statement) -> bool:
         return set(have.not_principals) == set(want.not_principals) and set(have.principals) == set(want.principals)
     if not have.principals or not want.principals:
         return not have.principals and not want.principals
-    return all(any(_principal(h, w) for h in have.principals) for w in want.principals)
+    trust = not (have.resources or have.not_resources)
+    return all(any(_principal(h, w, trust=trust) for h in have.principals) for w in want.principals)
 
 
-def _principal(have: tuple[str, str], want: tuple[str, str]) -> bool:
-    if have == ("*", "*"):
+def _principal(have: tuple[str, str], want: tuple[str, str], *, trust: bool) -> bool:
+    """`trust`: of who may assume a role, where an account that is named stands for all in it; in a bucket's policy it gives them nothing yet."""
+    if have in {("*", "*"), ("AWS", "*")}:
         return True
-    return have[0] == want[0] and have[1] in {"*", want[1]}
+    if have[0] != want[0]:
+        return False
+    return have[1] in {"*", want[1]} or (trust and have[0] == "AWS" and _names_account(have[1], want[1]))
+
+
+def _names_account(name: str, principal: str) -> bool:
+    parts = principal.split(":")
+    account = parts[4] if len(parts) == ARN_PARTS else ""
+    return account.isdigit() and (name == account or (name.startswith("arn:") and name.endswith(f"::{account}:root")))
 
 
 def _meet_actions(one: Statement, other: Statement) -> bool:
@@ -153,21 +172,21 @@ def implies(want: Test, have: Test) -> bool:
         return False
     if (want.operator.lower(), set(want.values)) == (have.operator.lower(), set(have.values)):
         return True
-    w_group, w_base, w_exists = parse(want.operator)
-    h_group, h_base, h_exists = parse(have.operator)
-    if h_base == "null":
-        if w_base == "null":
-            return {v.lower() for v in want.values} == {v.lower() for v in have.values}
-        return _present(have) and not w_group and not w_exists and w_base not in _NEGATIVE
-    if w_base == "null" or w_group != h_group:
-        return False
-    if w_exists and not h_exists and not (w_base in _NEGATIVE and not w_group):
+    (w_group, w_base, w_exists), (h_group, h_base, h_exists) = parse(want.operator), parse(have.operator)
+    if "null" in {w_base, h_base}:
+        present = not w_group and not w_exists and w_base not in _NEGATIVE
+        return h_base == "null" and (_folded(want) == _folded(have) if w_base == "null" else _present(have) and present)
+    if w_group != h_group or (w_exists and not h_exists and not (w_base in _NEGATIVE and not w_group)):
         return False
     return _values(w_base, want.values, h_base, have.values)
 
 
+def _folded(test: Test) -> set[str]:
+    return {value.lower() for value in test.values}
+
+
 def _present(test: Test) -> bool:
-    return {value.lower() for value in test.values} == {"false"}
+    return _folded(test) == {"false"}
 
 
 def _values(want: str, wants: tuple[str, ...], have: str, haves: tuple[str, ...]) -> bool:
@@ -213,7 +232,7 @@ def _within(inner: str, outer: str) -> bool:
 
 
 #: from which comparison each of the others follows, of two numbers want, have
-_ORDER: Final[dict[tuple[str, str], Callable[[float, float], bool]]] = {
+_ORDER: Final[dict[tuple[str, str], Callable[[Decimal, Decimal], bool]]] = {
     ("equals", "equals"): operator.eq,
     ("equals", "lessthan"): operator.lt,
     ("equals", "lessthanequals"): operator.le,
@@ -233,11 +252,11 @@ _ORDER: Final[dict[tuple[str, str], Callable[[float, float], bool]]] = {
 def _number(want: str, w: str, have: str, h: str) -> bool:
     """`NumericLessThan 5` from `NumericLessThanEquals 4`, and so on."""
     try:
-        left, right = float(w), float(h)
-    except ValueError:
+        left, right = Decimal(w), Decimal(h)
+    except InvalidOperation:
         return want == have and w == h
     rule = _ORDER.get((want, have))
-    return rule is not None and rule(left, right)
+    return rule is not None and left.is_finite() and right.is_finite() and rule(left, right)
 
 
 # --- Google ---

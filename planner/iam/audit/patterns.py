@@ -10,10 +10,10 @@ import re
 from functools import lru_cache
 from typing import Final
 
-_TOKEN: Final = re.compile(r"\$\{[^}]*\}|.", re.DOTALL)
+_TOKEN: Final = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}|.", re.DOTALL)
 _LITERAL: Final = {"${*}": "*", "${?}": "?", "${$}": "$"}
 #: parts of an ARN; a wildcard stays within its part, but in the last
-_PARTS: Final = 6
+ARN_PARTS: Final = 6
 
 
 class _Wild:
@@ -134,9 +134,9 @@ def includes_arn(have: str, want: str) -> bool:
     if have in {"*", want}:
         return True
     left, right = _split(tokens(have)), _split(tokens(want))
-    if (len(left) == _PARTS) != (len(right) == _PARTS):
+    if (len(left) == ARN_PARTS) != (len(right) == ARN_PARTS):
         return False
-    if len(left) != _PARTS:
+    if len(left) != ARN_PARTS:
         return includes(tokens(have), tokens(want))
     return all(includes(h, w) for h, w in zip(left, right, strict=True))
 
@@ -152,7 +152,7 @@ def _split(pattern: Tokens) -> list[Tokens]:
     out: list[Tokens] = []
     start = 0
     for index, part in enumerate(pattern):
-        if part == ":" and len(out) < _PARTS - 1:
+        if part == ":" and len(out) < ARN_PARTS - 1:
             out.append(pattern[start:index])
             start = index + 1
     return [*out, pattern[start:]]
