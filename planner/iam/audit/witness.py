@@ -1,0 +1,260 @@
+"""What a set of policies lets happen in the end: a request that should be refused, and that is allowed.
+
+For each Allow that gives an action, the request that it is made for: its own conditions hold, those of a boundary too, and no Deny applies that another
+value would avoid.  Then what guards it is taken away (the tag is not there, or is a stranger's) and the whole set is judged.  Each opening is therefore a
+request that AWS would allow, not a look at one line.  Finds no chains of steps: which openings are dangerous together say the rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from planner.iam.audit.find import Held, allowing, denying
+from planner.iam.evaluate.aws import Decision, Request, judge
+from planner.model.policy import PolicyKind, Statement, Subject, Test
+
+#: whatever is nobody's that one knows: not a tag, a role or a region of anyone's
+STRANGER = "stranger"
+ACCOUNT = "999999999999"
+REGION = "xx-stranger-1"
+#: a resource of whatever kind the action takes
+ANY = "*"
+_ARN_PARTS = 6
+_ALL_OF_A_KIND = re.compile(r"(?:[A-Za-z-]+[:/])?\*")
+_VARIABLE = re.compile(r"\$\{([A-Za-z0-9-]+:[^}*?$]+)\}")
+_NEGATIVE = ("stringnot", "arnnot", "notip", "numericnot", "datenot")
+Context = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """One request that is allowed, and the statement that gives it."""
+
+    held: Held
+    request: Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked.
+
+    kind     of the resource, as ARNs say it (`instance`, `role`), or `ANY`; "" = the action names none
+    guard    which condition keys guard it: they are taken away
+    extra    what such a request always carries
+    foreign  values of a stranger's, by key, for what the request carries in any case; `STRANGER` for other guard keys
+    named    resources without a wildcard count too
+    """
+
+    action: str
+    kind: str = ""
+    guard: Callable[[str], bool] = field(default=lambda _: False)
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    foreign: Mapping[str, str] = field(default_factory=dict[str, str])
+    named: bool = False
+
+
+def openings(subject: Subject, question: Question) -> Iterator[Opening]:
+    """Each statement by which the subject may do it, once."""
+    given = allowing(subject, question.action)
+    if not given:
+        return
+    policies = tuple(one for one in subject.policies if one.kind not in {PolicyKind.TRUST, PolicyKind.RESOURCE})
+    denied = denying(subject, question.action)
+    bounds = _bounds(subject, question.action)
+    for held in given:
+        for request in _requests(held[1], question, denied, bounds):
+            if judge(policies, request).decision is Decision.ALLOW:
+                yield Opening(held=held, request=request)
+                break
+
+
+def opening(subject: Subject, question: Question) -> Opening | None:
+    """The first of them."""
+    return next(openings(subject, question), None)
+
+
+def _bounds(subject: Subject, action: str) -> list[Statement]:
+    """What a boundary or a session allows of it."""
+    kinds = (PolicyKind.BOUNDARY, PolicyKind.SESSION)
+    return [statement for kind in kinds for _, statement in allowing(subject, action, kind)]
+
+
+def _requests(
+    statement: Statement, question: Question, denied: list[Statement], bounds: list[Statement]
+) -> Iterator[Request]:
+    for resource in resources(statement, question):
+        for bound in bounds or [None]:
+            tests = (*statement.tests, *(bound.tests if bound else ()))
+            for context in _contexts(tests, denied, question, resource):
+                yield Request(action=question.action, resource=resource, context=context)
+
+
+def _contexts(tests: tuple[Test, ...], denied: list[Statement], question: Question, resource: str) -> Iterator[Context]:
+    """First with the guard's keys absent, then with a stranger's values."""
+    made: Context = {}
+    for test in tests:
+        _hold(made, test)
+    for statement in denied:
+        for test in statement.tests:
+            _avoid(made, test)
+    region = resource.split(":")[3] if resource.count(":") >= _ARN_PARTS - 1 else ""
+    if region and not _has(made, "aws:RequestedRegion"):
+        made["aws:RequestedRegion"] = (region,)
+    for key, values in question.extra.items():
+        _set(made, key, values)
+    guards = {key for key in made if question.guard(key.lower())}
+    guards |= {test.key for test in _all(tests, denied) if question.guard(test.key.lower())}
+    bare = {key: values for key, values in made.items() if key not in guards}
+    foreign = {key.lower(): value for key, value in question.foreign.items()}
+    stranger = {key: (foreign.get(key.lower(), STRANGER),) for key in sorted(guards)}
+    if not foreign:
+        yield bare
+    if guards or foreign:
+        yield {
+            **bare,
+            **stranger,
+            **{key: (value,) for key, value in question.foreign.items() if not _has(stranger, key)},
+        }
+
+
+def _all(tests: tuple[Test, ...], denied: list[Statement]) -> Iterator[Test]:
+    yield from tests
+    for statement in denied:
+        yield from statement.tests
+
+
+def _has(context: Mapping[str, object], key: str) -> bool:
+    return any(one.lower() == key.lower() for one in context)
+
+
+def _set(context: Context, key: str, values: tuple[str, ...]) -> None:
+    for one in [one for one in context if one.lower() == key.lower()]:
+        del context[one]
+    context[key] = values
+
+
+def _hold(context: Context, test: Test) -> None:
+    """Make the test hold."""
+    operator = _bare(test.operator)
+    if operator == "null":
+        if "false" in test.values and not _has(context, test.key):
+            context[test.key] = ("set",)
+        return
+    if operator.startswith(_NEGATIVE):
+        if not _has(context, test.key):
+            context[test.key] = (_value("stringequals", STRANGER, context),)
+        return
+    if test.values:
+        _set(context, test.key, (_value(operator, test.values[0], context),))
+
+
+def _avoid(context: Context, test: Test) -> None:
+    """Keep a Deny's test from holding, as far as nothing else needs the key."""
+    if _has(context, test.key) or not test.values:
+        return
+    operator = _bare(test.operator)
+    if operator.startswith(_NEGATIVE):
+        context[test.key] = (_value(operator, test.values[0], context),)
+    elif operator == "null" and "true" in test.values:
+        context[test.key] = ("set",)
+    elif operator == "bool":
+        context[test.key] = ("false" if test.values[0] == "true" else "true",)
+    elif operator.startswith("numeric"):
+        context[test.key] = (_beyond(operator, test.values[0]),)
+
+
+def _bare(operator: str) -> str:
+    """`ForAllValues:StringLikeIfExists` -> `stringlike`."""
+    return operator.lower().rpartition(":")[2].removesuffix("ifexists")
+
+
+def _value(operator: str, text: str, context: Context) -> str:
+    """A value that the operator holds for.  Variables of a policy are filled in, so that both sides have the same."""
+
+    def filled(found: re.Match[str]) -> str:
+        if not _has(context, found[1]):
+            context[found[1]] = (STRANGER,)
+        return next(values[0] for key, values in context.items() if key.lower() == found[1].lower())
+
+    text = _VARIABLE.sub(filled, text)
+    if operator.startswith("numeric"):
+        return _within(operator, text)
+    if operator.startswith("date"):
+        return {"datelessthan": "1970-01-02T00:00:00Z", "dategreaterthan": "2999-01-01T00:00:00Z"}.get(operator, text)
+    if "ip" in operator:
+        return text.partition("/")[0]
+    return concrete(text) if "like" in operator or operator.startswith("arn") else text
+
+
+def _within(operator: str, text: str) -> str:
+    step = {"numericlessthan": -1, "numericgreaterthan": 1}.get(operator, 0)
+    return str(int(float(text)) + step) if step and _number(text) else text
+
+
+def _beyond(operator: str, text: str) -> str:
+    """Of a Deny: a number that its test does not hold for."""
+    step = {"numericlessthan": 0, "numericlessthanequals": 1, "numericgreaterthan": 0, "numericgreaterthanequals": -1}
+    return str(int(float(text)) + step.get(operator, 1)) if _number(text) else text
+
+
+def _number(text: str) -> bool:
+    return re.fullmatch(r"-?\d+(\.\d+)?", text) is not None
+
+
+def concrete(pattern: str) -> str:
+    """A text that the pattern matches, and that nobody chose."""
+    return re.sub(r"\$\{[*?$]\}|\*+|\?", _stand_in, pattern)
+
+
+def _stand_in(found: re.Match[str]) -> str:
+    text = found[0]
+    if text.startswith("$"):
+        return text[2]
+    return STRANGER if text[0] == "*" else "x"
+
+
+def resources(statement: Statement, question: Question) -> Iterator[str]:
+    """Resources of that kind that a statement reaches: a stranger's for each wildcard, and the named ones where they count."""
+    if not question.kind:
+        yield "*"
+        return
+    patterns = ("*",) if statement.not_resources else statement.resources
+    service = question.action.partition(":")[0]
+    made = (reached(pattern, question.kind, service, named=question.named) for pattern in patterns)
+    yield from dict.fromkeys(one for one in made if one)
+
+
+def reached(pattern: str, kind: str, service: str, *, named: bool) -> str:
+    """A resource of the kind that the pattern takes in; "" where it takes in none, or only named ones and those do not count.
+
+    A policy's variable ties the resource to who asks (`user/${aws:username}`): that is nobody else's.
+    """
+    if pattern == "*":
+        pattern = f"arn:aws:{service}:*:*:*"
+    parts = pattern.split(":", _ARN_PARTS - 1)
+    if len(parts) < _ARN_PARTS:
+        return pattern if named and pattern.startswith("${") and not _VARIABLE.search(pattern) else ""
+    if _VARIABLE.search(parts[5]):
+        return ""
+    place = _place(parts[5], kind, named=named)
+    if not place:
+        return ""
+    region = "" if service in {"iam", "s3"} else parts[3].replace("*", REGION)
+    account = "" if kind == "image" and parts[4] in {"", "*"} else parts[4].replace("*", ACCOUNT)
+    front = ["arn", parts[1].replace("*", "aws"), parts[2].replace("*", service), region, account]
+    return concrete(":".join([*front, place]))
+
+
+def _place(place: str, kind: str, *, named: bool) -> str:
+    """What follows the account, narrowed to the kind: `*` is `instance/*`; "" where it can be none of it."""
+    wild = bool(re.search(r"[*?]", re.sub(r"\$\{[^}]*\}", "", place)))
+    if kind == ANY:
+        return place if named or _ALL_OF_A_KIND.fullmatch(place) else ""
+    if place.startswith(f"{kind}/"):
+        return place if wild or named else ""
+    if not wild:
+        return place if named and place.startswith("${") else ""
+    before = re.split(r"[*?]", place, maxsplit=1)[0]
+    return f"{kind}/*" if f"{kind}/".startswith(before) else ""
