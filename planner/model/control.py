@@ -52,6 +52,8 @@ class ControlScope:
     resource_group  Azure
     tenant          Azure, Nebius
     partition       AWS: `aws`, `aws-us-gov`, `aws-cn`
+    tag_keys        AWS: tags of the user's own that may stand beside skyplan's, as globs
+    own             AWS: the user's own places that jobs may be launched into, `REGION/KIND/ID`: `us-east-1/subnet/subnet-0abc`; they carry no tag of ours
     """
 
     cloud: Cloud
@@ -65,3 +67,5 @@ class ControlScope:
     resource_group: str = ""
     tenant: str = ""
     partition: str = "aws"
+    tag_keys: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
