@@ -241,7 +241,9 @@ def test_passing_a_role_needs_that_very_role(aws: Aws, site: Site) -> None:
     roles = {name: iam.get_role(RoleName=name)["Role"]["Arn"] for name in ("node", "admin")}
     templates = {name: site.template(name, IamInstanceProfile={"Name": name}) for name in roles}
     iam.create_user(UserName="launcher")
-    grants = policy(allow(["ec2:RunInstances", "ec2:CreateTags"]), allow("iam:PassRole", roles["node"]))
+    grants = policy(
+        allow(["ec2:RunInstances", "ec2:CreateTags", "ssm:GetParameters"]), allow("iam:PassRole", roles["node"])
+    )
     iam.put_user_policy(UserName="launcher", PolicyName="launch", PolicyDocument=grants)
     key = iam.create_access_key(UserName="launcher")["AccessKey"]
     aws.enforce_access()

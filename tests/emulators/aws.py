@@ -5,10 +5,12 @@ to the emulator and so neither meets faults nor shows in the proxy's record.
 """
 
 import http.client
+import json
 import os
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,25 @@ from tests.emulators.fault_proxy import FaultProxy
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
+ADMINISTRATOR = "administrator"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE", "AWS_SECRET_ACCESS_KEY": "emulated"}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """`calls`: each with `call`, `principal`, `session`, `allowed`, `asked` (its authorization requests with verdicts) and `policies`, a key of `policies`."""
+
+    calls: list[dict[str, Any]]
+    policies: dict[str, list[dict[str, Any]]]
+
+    def refused(self) -> list[str]:
+        """What was denied, in words."""
+        return [
+            f"{call['principal']}: {one['action']} on {one['resource']}: {one['by']} {one['context']}"
+            for call in self.calls
+            for one in call["asked"]
+            if one["verdict"] != "allow"
+        ]
 
 
 class AwsProcess:
@@ -71,6 +91,8 @@ class Aws:
     def __init__(self, process: AwsProcess):
         self._process = process
         self._clients: list[Any] = []
+        self._administrator = (CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
+        self._standing: set[str] = set()
         process.post("/moto-api/reset")
         process.post("/moto-api/reset-auth", b"inf")
         self.direct_url = f"http://127.0.0.1:{process.port}"
@@ -93,8 +115,8 @@ class Aws:
             **{
                 "endpoint_url": self.url if through_proxy else self.direct_url,
                 "region_name": region,
-                "aws_access_key_id": CREDENTIALS["AWS_ACCESS_KEY_ID"],
-                "aws_secret_access_key": CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+                "aws_access_key_id": self._administrator[0],
+                "aws_secret_access_key": self._administrator[1],
                 **options,
             },
         )
@@ -113,7 +135,10 @@ class Aws:
         return found
 
     def leftovers(self, region: str = REGION) -> list[str]:
-        """Ids of all that a stack could have left: nothing is found in a fresh region."""
+        """Ids of all that a stack could have left, but for what stood when access was first enforced: nothing is found in a fresh region."""
+        return [found for found in self._leftovers(region) if found not in self._standing]
+
+    def _leftovers(self, region: str) -> list[str]:
         ec2, iam = self.client("ec2", region), self.client("iam")
         own = [v["VpcId"] for v in ec2.describe_vpcs()["Vpcs"] if not v["IsDefault"]]
         gateways = ec2.describe_nat_gateways()["NatGateways"]
@@ -143,8 +168,26 @@ class Aws:
         self._process.post(f"/strict/reclaim/{region}/{instance_id}")
 
     def enforce_access(self) -> None:
-        """From here to the end of the test every call is judged by the caller's policies, as in a real account."""
+        """From here to the end of the test every call is judged by the caller's policies, as in a real account.
+
+        `client` is an administrator's from now on; what stands now is no leftover of a job.
+        """
+        iam = self.client("iam")
+        iam.create_user(UserName=ADMINISTRATOR)
+        everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [everything]})
+        iam.put_user_policy(UserName=ADMINISTRATOR, PolicyName="all", PolicyDocument=document)
+        key = iam.create_access_key(UserName=ADMINISTRATOR)["AccessKey"]
+        self._standing = set(self._leftovers(REGION))
+        self._administrator = (key["AccessKeyId"], key["SecretAccessKey"])
+        self._process.post("/strict/judged/clear")
         self._process.post("/moto-api/reset-auth", b"0")
+
+    def judged(self) -> Judged:
+        """What access control was asked and answered since it was enforced, but for the administrator's calls."""
+        found = json.loads(self._process.post("/strict/judged"))
+        calls = [call for call in found["calls"] if not call["principal"].endswith(f":user/{ADMINISTRATOR}")]
+        return Judged(calls, found["policies"])
 
     def bucket(self, name: str, region: str = REGION) -> str:
         """A new bucket, e.g. for Terraform's state."""

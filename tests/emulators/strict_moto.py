@@ -4,7 +4,8 @@
 
 Prints `listening on PORT` and writes PORT to FILE once it serves.  Ends with the process that started it.  Besides moto's own
 `POST /moto-api/reset` there are `POST /strict/reclaim/REGION/INSTANCE`, EC2 takes a spot instance back, and
-`POST /strict/launch/REGION`, what type, zone and market a RunInstances form amounts to.
+`POST /strict/launch/REGION`, what type, zone and market a RunInstances form amounts to, and `POST /strict/judged` and `/strict/judged/clear`, what access
+control was asked and answered so far.
 What is corrected stands in `moto_fixes/`, one file per subject.
 """
 
@@ -42,6 +43,10 @@ class Application(DomainDispatcherApplication):
             case ["", "strict", "launch", region]:
                 params = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))
                 return answer(start_response, launch.summary, ec2_backends[DEFAULT_ACCOUNT_ID][region], params)
+            case ["", "strict", "judged"]:
+                return answer(start_response, access.records)
+            case ["", "strict", "judged", "clear"]:
+                return answer(start_response, access.clear)
         # moto's backends are plain dicts: two requests at once can fail half done, and the provider's retry then meets its own first try
         with ONE_AT_A_TIME:
             status, headers, body = self._once(environ, super().__call__)
