@@ -1,0 +1,279 @@
+"""Any Terraform JSON as what an audit looks at: a stack of skyplan's, a user's own `*.tf.json`, `terraform show -json` of a plan or a state, a state file.
+
+Decides which blocks a document has and what their values are; what they mean is each cloud's reader's.  What holds rights and cannot be read is
+named in `Audited.unread`.  A variable's default counts as its value: which one an operator gives is not in the document.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from functools import reduce
+from typing import Any, cast
+
+from planner.iam.read import aws, azure, gcp, nebius
+from planner.iam.read.lines import Path, line_index
+from planner.iam.read.references import Block, Computed, Document, Unknown, many
+from planner.model.digest import pretty
+from planner.model.policy import Audited
+
+_INDEX = re.compile(r"\[[^\]]*\]")
+_READERS = (aws, gcp, azure, nebius)
+
+Json = Mapping[str, Any]
+
+
+def read_terraform(document: Json, *, file: str, text: str | None = None) -> Audited:
+    """What the document says of rights.  `text` is the file's, for line numbers; a stack of skyplan's needs none, its text is known."""
+    found = blocks_of(document, file=file, text=text)
+    return joined(*(reader.read(found) for reader in _READERS), Audited(unread=tuple(dict.fromkeys(found.unread))))
+
+
+def joined(*parts: Audited) -> Audited:
+    """All of them as one."""
+    return reduce(_both, parts, Audited())
+
+
+def _both(left: Audited, right: Audited) -> Audited:
+    values = {part.name: (getattr(left, part.name), getattr(right, part.name)) for part in fields(Audited)}
+    return Audited(**{name: one | other if name == "needs" else one + other for name, (one, other) in values.items()})
+
+
+def blocks_of(document: Json, *, file: str, text: str | None = None) -> Document:
+    """The document's blocks, whichever of the forms it has."""
+    if "planned_values" in document:
+        return _shown(document, file, plan=True)
+    if "root_module" in _object(document.get("values")):
+        return _shown(document, file, plan=False)
+    if isinstance(document.get("resources"), list) and "version" in document:
+        return _state_file(document, file)
+    return _configuration(document, file, text)
+
+
+def _computed() -> Mapping[str, Computed]:
+    return {kind: made for reader in _READERS for kind, made in reader.COMPUTED.items()}
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+# what is written
+
+
+def _configuration(document: Json, file: str, text: str | None) -> Document:
+    stack = str(_object(_object(document.get("//")).get("metadata")).get("stackName", ""))
+    if text is None and stack:
+        text = pretty(document).decode()
+    blocks = [
+        Block(
+            type=kind,
+            name=name,
+            address=f"{prefix}{kind}.{name}",
+            values=values,
+            is_data=bool(prefix),
+            path=path,
+        )
+        for section, prefix in (("data", "data."), ("resource", ""))
+        for (kind, name), values, path in _labelled(document.get(section), (section,), 2)
+    ]
+    scope: dict[str, tuple[Any, str]] = {}
+    for (name,), values, _ in _labelled(document.get("variable"), ("variable",), 1):
+        if values.get("default") is not None:
+            scope[f"var.{name}"] = (values["default"], "")
+    for values in map(_object, many(document.get("locals"))):
+        scope |= {f"local.{name}": (value, "") for name, value in values.items()}
+    providers = {name: values for (name,), values, _ in _labelled(document.get("provider"), ("provider",), 1)}
+    return Document(
+        file=file,
+        label=stack or file,
+        stack=stack,
+        blocks=tuple(blocks),
+        scopes={"": scope},
+        providers=providers,
+        lines=line_index(text) if text else {},
+        computed=_computed(),
+        unread=[
+            f"{stack or file} module.{name}: what is in a module is not in this document; audit `terraform show -json` of a plan"
+            for (name,), _, _ in _labelled(document.get("module"), ("module",), 1)
+        ],
+    )
+
+
+def _labelled(value: Any, path: Path, depth: int) -> Iterator[tuple[tuple[str, ...], dict[str, Any], Path]]:
+    """(labels, body, path) of every block below; each level may be an object or a list of them."""
+    if isinstance(value, list):
+        for number, item in enumerate(cast("list[Any]", value)):
+            yield from _labelled(item, (*path, number), depth)
+        return
+    if not isinstance(value, dict):
+        return
+    given = cast("dict[str, Any]", value)
+    if depth == 0:
+        yield (), {key: inner for key, inner in given.items() if key != "//"}, path
+        return
+    for key, inner in given.items():
+        if key == "//":
+            continue
+        for labels, body, place in _labelled(inner, (*path, key), depth - 1):
+            yield (key, *labels), body, place
+
+
+# what Terraform shows
+
+
+def _shown(document: Json, file: str, *, plan: bool) -> Document:
+    """A plan (`planned_values`, with references from `configuration` for what is not known yet), or a state (`values`)."""
+    root = _object(_object(document.get("configuration")).get("root_module"))
+    changes = {
+        str(change.get("address", "")): _object(change.get("change")).get("after_unknown")
+        for change in map(_object, many(document.get("resource_changes")))
+    }
+    values = _object(document["planned_values" if plan else "values"])
+    before = _object(_object(document.get("prior_state")).get("values")) if plan else {}
+    found: dict[str, Block] = {}
+    scopes: dict[str, dict[str, tuple[Any, str]]] = {"": _given(document, root)}
+    for tree, only_data in ((before, True), (values, False)):
+        for module, address in _modules(_object(tree.get("root_module")), ""):
+            scopes.setdefault(address, _arguments(root, address))
+            calls = _written(_module(root, address))
+            for held in map(_object, many(module.get("resources"))):
+                if only_data and held.get("mode") != "data":
+                    continue
+                block = _filled(held, address, calls, changes)
+                found[block.address] = block
+    providers = {
+        str(given.get("name", name)): _values(_object(_object(given).get("expressions")))
+        for name, given in _object(_object(document.get("configuration")).get("provider_config")).items()
+    }
+    return Document(
+        file=file,
+        label=file,
+        blocks=tuple(found.values()),
+        scopes=scopes,
+        providers=providers,
+        computed=_computed(),
+    )
+
+
+def _modules(module: Json, address: str) -> Iterator[tuple[Json, str]]:
+    yield module, address
+    for child in map(_object, many(module.get("child_modules"))):
+        yield from _modules(child, str(child.get("address", "")))
+
+
+def _given(document: Json, root: Json) -> dict[str, tuple[Any, str]]:
+    """The root's variables."""
+    out: dict[str, tuple[Any, str]] = {}
+    for name, declared in _object(root.get("variables")).items():
+        if _object(declared).get("default") is not None:
+            out[f"var.{name}"] = (declared["default"], "")
+    for name, value in _object(document.get("variables")).items():
+        if _object(value).get("value") is not None:
+            out[f"var.{name}"] = (value["value"], "")
+    return out
+
+
+def _arguments(root: Json, address: str) -> dict[str, tuple[Any, str]]:
+    """What a module's call hands to its variables, as the caller wrote it."""
+    if not address:
+        return {}
+    caller, _, call = address.rpartition("module.")
+    caller = caller.rstrip(".")
+    written = _object(_object(_module(root, caller).get("module_calls")).get(_INDEX.sub("", call)))
+    return {f"var.{name}": (value, caller) for name, value in _values(_object(written.get("expressions"))).items()}
+
+
+def _module(root: Json, address: str) -> Json:
+    """The configuration of a module."""
+    found: Json = root
+    for call in re.findall(r"module\.([\w-]+)", _INDEX.sub("", address)):
+        found = _object(_object(_object(found.get("module_calls")).get(call)).get("module"))
+    return found
+
+
+def _written(module: Json) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """(mode, type, name) -> expressions."""
+    return {
+        (str(held.get("mode")), str(held.get("type")), str(held.get("name"))): _object(held.get("expressions"))
+        for held in map(_object, many(module.get("resources")))
+    }
+
+
+def _filled(
+    held: Json, module: str, written: Mapping[tuple[str, str, str], dict[str, Any]], changes: Mapping[str, Any]
+) -> Block:
+    mode, kind, name = str(held.get("mode")), str(held.get("type")), str(held.get("name"))
+    address = str(held.get("address") or f"{'data.' if mode == 'data' else ''}{kind}.{name}")
+    values = _object(held.get("values"))
+    unknown = changes.get(address)
+    if unknown:
+        values = _merged(values, _values(written.get((mode, kind, name), {})), unknown)
+    return Block(
+        type=kind, name=name, address=address, values=values, is_data=mode == "data", module=module, literal=True
+    )
+
+
+def _merged(known: Any, written: Any, unknown: Any) -> Any:
+    """What is known, and references where it is not."""
+    if unknown is True:
+        return written
+    if isinstance(unknown, dict):
+        held, other = _object(known), _object(written)
+        parts = cast("dict[str, Any]", unknown)
+        return {
+            name: _merged(held.get(name), other.get(name), parts.get(name, False)) for name in (held | parts | other)
+        }
+    if isinstance(unknown, list):
+        held = many(known)
+        other = many(written)
+        parts = cast("list[Any]", unknown)
+        aligned = len(other) == len(parts)
+        return [
+            _merged(held[at] if at < len(held) else None, other[at] if aligned else written, part)
+            for at, part in enumerate(parts)
+        ]
+    return known
+
+
+def _values(written: Json) -> dict[str, Any]:
+    """Expressions of a configuration as values: constants, and references as text."""
+    return {name: _expressed(value) for name, value in written.items()}
+
+
+def _expressed(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_expressed(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    given = cast("dict[str, Any]", value)
+    if "constant_value" in given:
+        return given["constant_value"]
+    if isinstance(given.get("references"), list):
+        references = cast("list[Any]", given["references"])
+        return Unknown(f"${{{references[0]}}}") if references else None
+    return _values(given)
+
+
+def _state_file(document: Json, file: str) -> Document:
+    """`terraform.tfstate` itself, version 4."""
+    blocks: list[Block] = []
+    for held in map(_object, many(document.get("resources"))):
+        mode, kind, name, module = (str(held.get(key) or "") for key in ("mode", "type", "name", "module"))
+        prefix = f"{module}." if module else ""
+        for instance in map(_object, many(held.get("instances"))):
+            index = instance.get("index_key")
+            at = "" if index is None else f'["{index}"]' if isinstance(index, str) else f"[{index}]"
+            blocks.append(
+                Block(
+                    type=kind,
+                    name=name,
+                    address=f"{prefix}{'data.' if mode == 'data' else ''}{kind}.{name}{at}",
+                    values=_object(instance.get("attributes")),
+                    is_data=mode == "data",
+                    module=module,
+                    literal=True,
+                )
+            )
+    return Document(file=file, label=file, blocks=tuple(blocks), computed=_computed())
