@@ -1,9 +1,10 @@
 """The condition operators of IAM: whether one test holds for what a request carries.  Knows nothing of statements.
 
-Three answers: it holds, it does not, or it cannot be judged (None): an operator that is not known here, a value that is no number, date or address.
+Three answers: it holds, it does not, or it cannot be judged (None): an operator that is not known here; a value that is no number, date, address or
+ARN; several values without a set operator; a negated test against a variable that the request does not fill.  Of these IAM says nothing certain.
 Absent keys and keys of several values follow the IAM user guide (condition operators; single- and multivalued keys, read 2026-11):
     absent      a negated operator holds, any other does not; `…IfExists` and `ForAllValues:` hold; `ForAnyValue:` does not
-    several     without a set operator: one of the request's values fits; negated: none of them does
+    several     `ForAllValues:` takes each of the request's values to fit, `ForAnyValue:` one; negated, each or one that fits none of the policy's
 A key without a value is an absent one.
 """
 
@@ -16,10 +17,10 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
-from functools import partial
+from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
-from planner.iam.evaluate.patterns import Form, Lookup, literal, matches
+from planner.iam.evaluate.patterns import Form, Lookup, filled, is_arn, literal, matches
 from planner.model.policy import Test
 
 #: what a request carries, by key in lower case
@@ -39,10 +40,7 @@ class _Operator(NamedTuple):
 
 def holds(test: Test, context: Context, *, variables: bool = True) -> bool | None:
     """Whether the test holds; None where that cannot be judged.  `variables`: the policy's version knows them."""
-    parsed = _parsed(test.operator)
-    if parsed is None:
-        return None
-    quantifier, base, if_exists = parsed
+    quantifier, base, if_exists = _parsed(test.operator)
     have = context.get(test.key.lower(), ())
     if base == "null":
         return _null(test, present=bool(have), plain=not (quantifier or if_exists))
@@ -50,12 +48,42 @@ def holds(test: Test, context: Context, *, variables: bool = True) -> bool | Non
     if operator is None:
         return None
     if not have:
-        return if_exists or quantifier == "forallvalues" or (operator.negated and quantifier != "foranyvalue")
-    try:
-        fits = partial(operator.fits, lookup=lookup_in(context), variables=variables)
-        return _several(quantifier, operator.negated, fits, have, test.values)
-    except ValueError:
+        return _absent(quantifier, if_exists=if_exists, negated=operator.negated)
+    lookup = lookup_in(context)
+    fitting = [_fitting(operator, value, test.values, lookup, variables) for value in have]
+    if operator.negated:
+        fitting = [None if one is None else not one for one in fitting]
+    return _over(quantifier, fitting)
+
+
+def _absent(quantifier: str, *, if_exists: bool, negated: bool) -> bool | None:
+    if quantifier == "foranyvalue":
+        # of both together the guide has no word, and says true of the one and false of the other
+        return None if if_exists else False
+    return if_exists or negated or quantifier == "forallvalues"
+
+
+def _over(quantifier: str, answers: list[bool | None]) -> bool | None:
+    """All of the answers, or any of them; one that is not known leaves open what it could change."""
+    if quantifier == "foranyvalue":
+        return True if True in answers else (None if None in answers else False)
+    if len(answers) > 1 and not quantifier:
         return None
+    return False if False in answers else (None if None in answers else True)
+
+
+def _fitting(operator: _Operator, value: str, wanted: tuple[str, ...], lookup: Lookup, variables: bool) -> bool | None:
+    """Whether the value fits one of those wanted; None if that hangs on one that cannot be compared."""
+    unclear = False
+    for want in wanted:
+        try:
+            if operator.fits(value, want, lookup=lookup, variables=variables):
+                return True
+        except ValueError:
+            unclear = True
+        # "is not what nobody knows" would hold for everything
+        unclear = unclear or (operator.negated and variables and not filled(want, lookup))
+    return None if unclear else False
 
 
 def lookup_in(context: Context) -> Lookup:
@@ -68,17 +96,6 @@ def lookup_in(context: Context) -> Lookup:
     return lookup
 
 
-def _several(
-    quantifier: str, negated: bool, fits: Callable[[str, str], bool], have: tuple[str, ...], wanted: tuple[str, ...]
-) -> bool:
-    fitting = (any(fits(value, want) for want in wanted) for value in have)
-    if quantifier == "forallvalues":
-        return all(fit is not negated for fit in fitting)
-    if quantifier == "foranyvalue":
-        return any(fit is not negated for fit in fitting)
-    return any(fitting) is not negated
-
-
 def _null(test: Test, *, present: bool, plain: bool) -> bool | None:
     wanted = {value.lower() for value in test.values}
     if not plain or not wanted or not wanted <= {"true", "false"}:
@@ -89,9 +106,11 @@ def _null(test: Test, *, present: bool, plain: bool) -> bool | None:
 _FORM: Final = re.compile(r"(?:(forallvalues|foranyvalue):)?([a-z]+?)(ifexists)?")
 
 
-def _parsed(operator: str) -> tuple[str, str, bool] | None:
+@lru_cache(maxsize=1024)
+def _parsed(operator: str) -> tuple[str, str, bool]:
+    """Set operator, operator, whether `IfExists`; what has another form is an operator of its own, which is not known."""
     found = _FORM.fullmatch(operator.lower())
-    return (found[1] or "", found[2], bool(found[3])) if found else None
+    return (found[1] or "", found[2], bool(found[3])) if found else ("", operator, False)
 
 
 def _equals(value: str, want: str, lookup: Lookup, variables: bool) -> bool:
@@ -108,6 +127,8 @@ def _like(value: str, want: str, lookup: Lookup, variables: bool) -> bool:
 
 
 def _arn(value: str, want: str, lookup: Lookup, variables: bool) -> bool:
+    if not is_arn(want):
+        raise ValueError(f"{want} is no ARN")
     return matches(want, value, Form.ARN, lookup, variables=variables)
 
 

@@ -83,8 +83,7 @@ def _values(pattern: str, lookup: Lookup, variables: bool) -> tuple[str, ...] | 
 
 
 @lru_cache(maxsize=16384)
-def _regex(pattern: str, form: Form, values: tuple[str, ...], variables: bool) -> re.Pattern[str] | None:
-    """None if the pattern can match nothing."""
+def _regex(pattern: str, form: Form, values: tuple[str, ...], variables: bool) -> re.Pattern[str]:
     pieces: list[str] = []
     left = list(values)
     tokens = _tokens(pattern, variables)
@@ -98,8 +97,6 @@ def _regex(pattern: str, form: Form, values: tuple[str, ...], variables: bool) -
         literal = text if kind == "text" else left.pop(0)
         colons += literal == ":" if kind == "text" else literal.count(":")
         pieces.append(re.escape(literal))
-    if form is Form.ARN and colons < _ARN_PARTS - 1 and not pattern.startswith("${"):
-        return None
     return re.compile("".join(pieces), re.DOTALL)
 
 
@@ -110,8 +107,7 @@ def matches(pattern: str, text: str, form: Form, lookup: Lookup, *, variables: b
         values = _values(pattern, lookup, variables)
     if values is None:
         return False
-    regex = _regex(pattern, form, values, variables)
-    return regex is not None and regex.fullmatch(text) is not None
+    return _regex(pattern, form, values, variables).fullmatch(text) is not None
 
 
 def literal(pattern: str, lookup: Lookup, *, variables: bool = True) -> str | None:
@@ -123,6 +119,17 @@ def literal(pattern: str, lookup: Lookup, *, variables: bool = True) -> str | No
         return None
     left = list(values)
     return "".join(left.pop(0) if kind in {"variable", "default"} else text for kind, text, _ in _tokens(pattern, True))
+
+
+@lru_cache(maxsize=4096)
+def is_arn(pattern: str) -> bool:
+    """Whether the pattern has the parts of an ARN, or is a reference that may still become one."""
+    return pattern.startswith("${") or sum(text == ":" for _, text, _ in _tokens(pattern, True)) >= _ARN_PARTS - 1
+
+
+def filled(pattern: str, lookup: Lookup) -> bool:
+    """Whether the request has a value for each variable in the pattern, or the pattern has one."""
+    return "${" not in pattern or _values(pattern, lookup, variables=True) is not None
 
 
 @lru_cache(maxsize=4096)
