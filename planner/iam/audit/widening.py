@@ -1,0 +1,268 @@
+"""What a change grants beyond its base: rule 605, the one a reviewer reads first.
+
+A subject is held against the same subject of the base: by name (and origin, where several have it), else, of skyplan's own identities, by identity and
+job, so that a job that moves to another region is not all new.  A right that no right of that base takes in is a finding; so is a boundary or a Deny that
+is gone, a wider trust, and a provider or a public member that was not there.  What the base had and the change has not is no finding.
+Says nothing of what both have: that is the other rules'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from planner.iam.audit.covers import covers_permit, covers_provider, overlaps
+from planner.iam.audit.find import Held, of_right, of_statement, of_subject, who
+from planner.iam.audit.grown import Ground, Growth, gone, grown, listed
+from planner.iam.audit.grown_roles import assignment_growth, binding_growth
+from planner.iam.audit.lines import compact, written
+from planner.iam.audit.registry import Rule
+from planner.model.finding import Finding, Level
+from planner.model.offer import Cloud
+from planner.model.policy import Audited, AwsPolicy, Permit, PolicyKind, Provider, Statement, Subject
+
+_CAPS = (PolicyKind.BOUNDARY, PolicyKind.SESSION)
+
+
+def widening(base: Audited, new: Audited) -> tuple[Finding, ...]:
+    """All that `new` grants and `base` does not, worst first, each once."""
+    found = {replace(one, rule=_RULE.id, level=_RULE.level) for one in _all(base, new)}
+    return tuple(sorted(found, key=Finding.sort_key))
+
+
+def _all(base: Audited, new: Audited) -> Iterator[Finding]:
+    here = {(subject.cloud, subject.name) for subject in new.subjects}
+    for subject in new.subjects:
+        before = _before(base, subject, here)
+        if before:
+            yield from _changed(before, subject)
+        else:
+            yield from _fresh(subject)
+    yield from _stores(base, new)
+    yield from _public(base, new)
+    yield from _providers(base.providers, new.providers)
+
+
+def _before(base: Audited, subject: Subject, here: set[tuple[Cloud, str]]) -> tuple[Subject, ...]:
+    """The same subject in the base; several where the base knows it from several places."""
+    named = [one for one in base.subjects if (one.cloud, one.name) == (subject.cloud, subject.name)]
+    if named:
+        return tuple([one for one in named if one.origin == subject.origin] or named)
+    if subject.identity is None:
+        return ()
+    key = (subject.cloud, subject.identity, subject.job)
+    return tuple(
+        one for one in base.subjects if (one.cloud, one.identity, one.job) == key and (one.cloud, one.name) not in here
+    )
+
+
+def _fresh(subject: Subject) -> Iterator[Finding]:
+    """A new subject: one finding a grant.  That a service may be a new role (a machine's) is no grant; that somebody may, is."""
+    lead = f"new identity {who(subject)}: "
+    for one in _changed((replace(subject, policies=(), bindings=(), assignments=(), permits=()),), subject):
+        yield replace(one, message=f"{lead}{one.message}")
+
+
+def _changed(before: tuple[Subject, ...], subject: Subject) -> Iterator[Finding]:
+    yield from _rights(before, subject)
+    for kind in _CAPS:
+        yield from _caps(before, subject, kind)
+    for kind in (PolicyKind.TRUST, PolicyKind.RESOURCE):
+        base, new = _ground(before, (kind,), (kind,)), _ground((subject,), (kind,), (kind,))
+        fresh = not any(one.of_kind(kind) for one in before)
+        for held in _allows(subject.of_kind(kind)):
+            if fresh and _only_services(held[1]):
+                continue
+            yield from _findings(subject, held, grown(held[1], base, new))
+    yield from _other_clouds(before, subject)
+
+
+def _only_services(statement: Statement) -> bool:
+    return bool(statement.principals) and all(kind == "Service" for kind, _ in statement.principals)
+
+
+def _ground(subjects: Iterable[Subject], allows: tuple[PolicyKind, ...], denies: tuple[PolicyKind, ...]) -> Ground:
+    policies = [policy for subject in subjects for policy in subject.policies]
+    return Ground(
+        allows=tuple(s for p in policies if p.kind in allows for s in p.statements if s.effect == "Allow"),
+        denies=tuple(s for p in policies if p.kind in denies for s in p.statements if s.effect == "Deny"),
+    )
+
+
+def _allows(policies: Iterable[AwsPolicy]) -> Iterator[Held]:
+    return ((policy, s) for policy in policies for s in policy.statements if s.effect == "Allow")
+
+
+def _rights(before: tuple[Subject, ...], subject: Subject) -> Iterator[Finding]:
+    """What the identity's own policies give, as far as no boundary, session or Deny of the new ones takes it away."""
+    limits = (PolicyKind.IDENTITY, *_CAPS)
+    base = _ground(before, (PolicyKind.IDENTITY,), limits)
+    new = _ground((subject,), (PolicyKind.IDENTITY,), limits)
+    caps = [[s for s in policy.statements if s.effect == "Allow"] for kind in _CAPS for policy in subject.of_kind(kind)]
+    for policy, statement in _allows(subject.of_kind(PolicyKind.IDENTITY)):
+        inside = _inside(statement, caps)
+        if inside is not None:
+            yield from _findings(subject, (policy, statement), grown(inside, base, new))
+
+
+def _inside(statement: Statement, caps: list[list[Statement]]) -> Statement | None:
+    """The statement without the actions that a boundary shuts out whole; None where nothing is left."""
+    if not caps or not statement.actions:
+        return statement
+    left = tuple(
+        action
+        for action in statement.actions
+        if all(any(overlaps(cap, replace(statement, actions=(action,))) for cap in allows) for allows in caps)
+    )
+    return replace(statement, actions=left) if left else None
+
+
+def _caps(before: tuple[Subject, ...], subject: Subject, kind: PolicyKind) -> Iterator[Finding]:
+    """Each boundary of the base must still hold: one of the new ones gives no more than it."""
+    word = "permissions boundary" if kind is PolicyKind.BOUNDARY else "session policy"
+    own = subject.of_kind(kind)
+    limits = (PolicyKind.IDENTITY, *_CAPS)
+    denies = _ground((subject,), (), limits).denies
+    for cap in dict.fromkeys(policy for one in before for policy in one.of_kind(kind)):
+        if not own:
+            yield of_subject(
+                subject,
+                f"the {word} {cap.name} of the base is gone",
+                grant=cap.name,
+                evidence="\n".join(compact(statement) for statement in cap.statements),
+                fix=f"attach {cap.name} again",
+            )
+            continue
+        base = Ground(
+            allows=tuple(s for s in cap.statements if s.effect == "Allow"),
+            denies=tuple(s for s in cap.statements if s.effect == "Deny"),
+        )
+        ways = [_within(subject, policy, base, denies, word) for policy in own]
+        if all(ways):
+            same = [found for policy, found in zip(own, ways, strict=True) if policy.name == cap.name]
+            yield from (same or ways)[0]
+
+
+def _within(
+    subject: Subject, policy: AwsPolicy, base: Ground, denies: tuple[Statement, ...], word: str
+) -> list[Finding]:
+    new = Ground(allows=(), denies=denies)
+    return [
+        replace(one, message=f"the {word} lets more through: {one.message}")
+        for held in _allows((policy,))
+        for one in _findings(subject, held, grown(held[1], base, new))
+    ]
+
+
+def _findings(subject: Subject, held: Held, growths: Iterable[Growth]) -> Iterator[Finding]:
+    for one in growths:
+        yield of_statement(subject, held, one.message, action=one.action, resource=one.resource, fix=one.fix)
+
+
+def _other_clouds(before: tuple[Subject, ...], subject: Subject) -> Iterator[Finding]:
+    bindings = [one for subject in before for one in subject.bindings]
+    for binding in subject.bindings:
+        # a subject that was matched is one and the same, whatever its account is called now
+        held = [replace(one, member=binding.member) for one in bindings]
+        for growth in binding_growth(binding, held):
+            yield of_right(subject, binding, growth.message, action=growth.action, fix=growth.fix)
+    assignments = [one for subject in before for one in subject.assignments]
+    for assignment in subject.assignments:
+        for growth in assignment_growth(assignment, assignments):
+            yield of_right(subject, assignment, growth.message, action=growth.action, fix=growth.fix)
+    permits = [one for subject in before for one in subject.permits]
+    for permit in subject.permits:
+        if not any(covers_permit(have, permit) for have in permits):
+            yield of_right(subject, permit, _permit(permit, permits), fix=f"drop it, or review it:\n{written(permit)}")
+
+
+def _permit(permit: Permit, held: list[Permit]) -> str:
+    paths = f", paths {listed(permit.paths)}" if permit.paths else ""
+    same = [one for one in held if (one.role, one.on) == (permit.role, permit.on)]
+    if permit.anonymous and not any(one.anonymous for one in held):
+        return f"adds {permit.role} on {permit.on}{paths} for everybody"
+    if same:
+        before = listed(tuple(path for one in same for path in one.paths))
+        return f"{permit.role} on {permit.on} now reaches {listed(permit.paths) or 'all of it'}; the base stops at {before}"
+    return f"adds {permit.role} on {permit.on}{paths}"
+
+
+def _stores(base: Audited, new: Audited) -> Iterator[Finding]:
+    """Policies of buckets and keys: what they allow, and what they no longer refuse."""
+    names = dict.fromkeys(name for name, _ in (*base.stores, *new.stores))
+    for name in names:
+        was, now = _of_store(base, name), _of_store(new, name)
+        holder = _holder(new if now else base, name)
+        kinds = (PolicyKind.RESOURCE,)
+        before, after = (_ground((replace(holder, policies=p),), kinds, kinds) for p in (was, now))
+        for held in _allows(now):
+            yield from _findings(holder, held, grown(held[1], before, after))
+        for policy in was:
+            for deny in gone(before, after):
+                if deny in policy.statements:
+                    message = f"the Deny {deny.sid or 'without a Sid'} of {name} is gone or narrower"
+                    yield of_statement(
+                        holder, (policy, deny), message, resource=name, fix=f"put back:\n{written(deny)}"
+                    )
+
+
+def _of_store(audited: Audited, name: str) -> tuple[AwsPolicy, ...]:
+    return tuple(replace(policy, kind=PolicyKind.RESOURCE) for one, policy in audited.stores if one == name)
+
+
+def _holder(audited: Audited, name: str) -> Subject:
+    location = next((policy.location for one, policy in audited.stores if one == name), None)
+    return Subject(cloud=Cloud.AWS, name=name, origin=name, location=location)
+
+
+def _public(base: Audited, new: Audited) -> Iterator[Finding]:
+    for binding in new.public:
+        holder = Subject(cloud=Cloud.GCP, name=binding.member, origin=binding.on, location=binding.location)
+        held = [one for one in base.public if one.member in {binding.member, "allUsers"}]
+        for growth in binding_growth(binding, [replace(one, member=binding.member) for one in held]):
+            yield of_right(holder, binding, growth.message, action=growth.action, fix=growth.fix)
+
+
+def _providers(base: tuple[Provider, ...], new: tuple[Provider, ...]) -> Iterator[Finding]:
+    for provider in new:
+        if any(covers_provider(have, provider) for have in base if have.cloud is provider.cloud):
+            continue
+        holder = Subject(cloud=provider.cloud, name=provider.issuer, origin=provider.origin, location=provider.location)
+        same = next((one for one in base if (one.origin, one.issuer) == (provider.origin, provider.issuer)), None)
+        audience = listed(provider.audiences) or "any audience"
+        if same is None:
+            when = f" where {provider.condition}" if provider.condition else " without a condition"
+            message = f"tokens of {provider.issuer} for {audience} are now believed{when}"
+            fix = "drop the provider, or review it"
+        else:
+            message = (
+                f"more tokens of {provider.issuer} are believed: {audience}, condition `{provider.condition or 'none'}`;"
+                f" the base has {listed(same.audiences) or 'any audience'}, condition `{same.condition or 'none'}`"
+            )
+            fix = f"put back the condition `{same.condition}` and the audiences {', '.join(same.audiences)}"
+        yield of_subject(holder, message, grant=provider.issuer, evidence=provider.condition, fix=fix)
+
+
+def _needs_a_base(audited: Audited) -> Iterator[Finding]:
+    """Without a base there is no widening: `widening` has both."""
+    del audited
+    return iter(())
+
+
+_RULE = Rule(
+    id="SKY-IAM-605",
+    level=Level.HIGH,
+    why=(
+        "A grant that grows in a pull request is a grant that nobody decided on: one more action, a prefix cut short, or a condition left out reads like "
+        "any other line of a diff. Reported is what the base, by action, resource, principal and condition, cannot be proved to give already; a boundary "
+        "or a Deny that is gone counts too. What only shrinks is not reported."
+    ),
+    fix="Take the change back to what the base grants, or have the platform team review it.",
+    maps=("Access Analyzer CheckNoNewAccess",),
+    check=_needs_a_base,
+    clouds=(
+        "AWS: statements of every kind of policy. GCP: permissions, resource and condition of bindings. Azure: actions, scope and condition of "
+        "assignments. Nebius: role, resource and paths of permits. Federation: issuer, audience and condition of providers."
+    ),
+)
+RULES = (_RULE,)
