@@ -116,11 +116,24 @@ def _excess(atom: Statement, base: Ground, new: Ground) -> Iterator[_Excess]:
     if blocked(atom, new.denies):
         return
     if any(covers(have, atom) for have in base.allows):
-        lifted = tuple(deny for deny in gone(base, new) if overlaps(deny, atom))
+        lifted = tuple(
+            deny for deny in gone(base, new) if overlaps(deny, atom) and not kept(_there(deny, atom), new.denies)
+        )
         if lifted:
             yield _Excess(way=Way.DENY, atom=atom, near=lifted)
         return
     yield _nearest(atom, base.allows)
+
+
+def _there(deny: Statement, atom: Statement) -> Statement:
+    """The Deny as if it spoke of this action and this resource only: no less than what it takes from the atom."""
+    return replace(
+        deny,
+        actions=atom.actions,
+        not_actions=atom.not_actions,
+        resources=atom.resources,
+        not_resources=atom.not_resources,
+    )
 
 
 def _nearest(atom: Statement, allows: Sequence[Statement]) -> _Excess:
