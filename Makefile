@@ -16,8 +16,11 @@ $(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/python
 	$(PIP) --no-deps --editable .
 	@touch $@
 
-$(VENV)/test.stamp: requirements/test.txt $(VENV)/run.stamp
+$(VENV)/test.stamp: requirements/test.txt tests/e2e/judges/package-lock.json $(VENV)/run.stamp
 	$(PIP) --require-hashes -r requirements/test.txt
+	@# an independent judge of policies; tests that ask it skip with a reason where it is not
+	@if command -v npm >/dev/null; then mkdir -p $(VENV)/judges && cp tests/e2e/judges/package*.json $(VENV)/judges && \
+	  npm ci --prefix $(VENV)/judges --silent --no-audit --no-fund || echo "iam-simulate was not installed: its tests will skip"; fi
 	@touch $@
 
 ## set up and rank every way of running the example job, from the packaged prices; JOB=… for one of your own
