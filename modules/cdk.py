@@ -196,9 +196,9 @@ class Backend(_cdk.TerraformBackend):
         raise NotImplementedError
 
 
-def variable(scope: Stack, name: str, type: str, description: str) -> str:
-    """Declare an input variable of the stack; gives the reference to it, `${var.NAME}`."""
-    declared = _cdk.TerraformVariable(scope, f"var-{name}", type=type, description=description)
+def variable(scope: Stack, name: str, type: str, description: str, *, default: Any = None) -> str:
+    """Declare an input variable of the stack, with a default unless it must be given; gives the reference to it, `${var.NAME}`."""
+    declared = _cdk.TerraformVariable(scope, f"var-{name}", type=type, description=description, default=default)
     declared.override_logical_id(name)
     return f"${{var.{name}}}"
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from modules import cdk
 from planner.model.digest import digest_bytes, pretty
-from planner.model.stack import AccessInput, AddressInput, ComputeInput, NetworkInput, StackInput
+from planner.model.stack import AccessInput, AddressInput, AnyStack, ComputeInput, FoundationInput, NetworkInput
 
 #: each cloud's module has these
 _CLASSES = {
@@ -23,6 +23,7 @@ _CLASSES = {
     AddressInput: "AddressStack",
     AccessInput: "AccessStack",
     ComputeInput: "ComputeStack",
+    FoundationInput: "FoundationStack",
 }
 
 
@@ -34,7 +35,7 @@ class Written(NamedTuple):
     digest: str
 
 
-def synth(inputs: Sequence[StackInput], out_dir: Path) -> tuple[Written, ...]:
+def synth(inputs: Sequence[AnyStack], out_dir: Path) -> tuple[Written, ...]:
     """Write `OUT/stacks/STACK/cdk.tf.json` for each input, and `OUT/manifest.json`, as the stock CLI expects them.
 
     Stacks of an earlier synthesis that are not among the inputs are removed, but only such folders.  Raises MissingPart without a CDK or
@@ -57,7 +58,7 @@ def synth(inputs: Sequence[StackInput], out_dir: Path) -> tuple[Written, ...]:
     return tuple(written)
 
 
-def document(given: StackInput) -> dict[str, Any]:
+def document(given: AnyStack) -> dict[str, Any]:
     """The Terraform JSON of one stack, without the CDK's remarks."""
     made = _without_remarks(_stack(cdk.App(), given).document())
     # what the stock CLI reads of a stack
@@ -65,7 +66,7 @@ def document(given: StackInput) -> dict[str, Any]:
     return made
 
 
-def _stack(app: cdk.App, given: StackInput) -> cdk.Stack:
+def _stack(app: cdk.App, given: AnyStack) -> cdk.Stack:
     """The stack of the input's kind in the module of its cloud."""
     made: cdk.Stack = getattr(import_module(f"stacks.{given.cloud.value}"), _CLASSES[type(given)])(app, given)
     return made

@@ -5,6 +5,7 @@
 `adr`  public endpoints of a tunnelled job's nodes.  They cost while they stand, whether a node has them or not.
 `acc`  what a job's nodes are and may do.  Everything here is reviewed; nothing here runs.
 `cmp`  the nodes of one launch attempt with their interfaces.  Its identity may launch, delete and describe; so nothing else is in it.
+`fnd`  once per subscription and resource group, by the platform team: the identities that plan, deploy and launch.
 Checked against the provider's schema and run with a stub of it, never against a live subscription.
 """
 
@@ -18,14 +19,24 @@ from modules import cdk
 from modules.azure import access as azure
 from modules.azure.address import Endpoints
 from modules.azure.compute import Nodes, NodesProps
+from modules.azure.foundation import Foundation, FoundationProps
 from modules.azure.names import resource_name
 from modules.azure.network import Network, NetworkProps, resource_group
 from modules.user_data import node_of, packed, user_data
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError
 from planner.model.offer import CapacityType, Cloud, Fabric
-from planner.model.stack import AccessInput, AddressInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
-from stacks.base import CloudStack
+from planner.model.stack import (
+    AccessInput,
+    AddressInput,
+    ComputeInput,
+    FoundationInput,
+    NetworkInput,
+    NodeTemplate,
+    StackBase,
+    rank_key,
+)
+from stacks.base import CloudStack, role_lines
 from stacks.naming import label
 from stacks.wiring import (
     ADDRESS_IDS,
@@ -73,6 +84,44 @@ class _AzureStack(CloudStack):
                 "resource_provider_registrations": "none",
             },
         )
+
+
+class FoundationStack(_AzureStack):
+    """Variable: `stores_elsewhere`.  Outputs: `identities` {identity: client id}, `boundaries` (none on Azure), `skyplan_yaml`.
+
+    Raises ValueError without a subscription or a resource group: roles are made in them.
+    """
+
+    def __init__(self, app: cdk.App, given: FoundationInput) -> None:
+        super().__init__(app, given)
+        if not (given.account and given.resource_group):
+            raise ValueError(f"{given.name}: on Azure a foundation needs the subscription and the resource group")
+        elsewhere = cdk.variable(
+            self,
+            "stores_elsewhere",
+            "list(string)",
+            "Ids of storage accounts and vaults outside the resource group on which the deployer may give nodes their rights",
+            default=[],
+        )
+        made = Foundation(
+            self,
+            FoundationProps(
+                subscription=given.account,
+                group=given.resource_group,
+                region=given.region,
+                tags=given.tags,
+                identities=given.identities,
+                ci=given.ci,
+                elsewhere=elsewhere,
+            ),
+        )
+        lines = (
+            ("subscription", given.account),
+            *((("tenant", given.tenant),) if given.tenant else ()),
+            ("resource_group", given.resource_group),
+            *role_lines(made.clients),
+        )
+        self.foundation_outputs(given, made.clients, lines)
 
 
 class NetworkStack(_AzureStack):
@@ -144,8 +193,13 @@ class AccessStack(_AzureStack):
             group=ref["resource_group"],
             tags=given.tags,
         )
-        self._identity = azure.NodeIdentity(self, self._place, given.policies, given.account).identity
+        held = azure.NodeIdentity(
+            self, self._place, given.policies, given.account, foundation=given.orchestrator is not None
+        )
+        self._identity = held.identity
         self._peers = azure.Peers(self, self._place)
+        if given.orchestrator is not None:
+            azure.Launching(self, self._place, identity=self._identity, peers=self._peers)
         if port := tunnel_port(given):
             self._peers.open_tunnel(port, ref[PEER_ENDPOINTS])
         launch = {template.key: self._launch(template) for template in given.templates}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from modules import cdk, schema
-from planner.model.stack import ComputeInput, StackBase
+from planner.model.stack import ComputeInput, FoundationInput, StackBase
 
 
 class CloudStack(cdk.Stack):
@@ -31,3 +31,22 @@ class CloudStack(cdk.Stack):
         """`endpoints`, `address_ids`."""
         cdk.output(self, "endpoints", endpoints, "Public address of each rank's node")
         cdk.output(self, "address_ids", address_ids, "What each rank's node attaches")
+
+    def foundation_outputs(
+        self,
+        given: FoundationInput,
+        identities: dict[str, str],
+        lines: tuple[tuple[str, str], ...],
+        boundaries: Any = None,
+    ) -> None:
+        """`identities` {identity: name}, `boundaries` {name: name}, `skyplan_yaml`: the target with `lines` (key, value)."""
+        cdk.output(self, "identities", identities, "The control identities, by the cloud's own names")
+        cdk.output(self, "boundaries", boundaries or {}, "Permissions boundaries, by name")
+        target = {"name": given.target, "cloud": given.cloud.value, **dict(lines)}
+        text = "\n    ".join(f"{key}: {value}" for key, value in target.items())
+        cdk.output(self, "skyplan_yaml", f"targets:\n  - {text}\n", "The target, for skyplan.yaml")
+
+
+def role_lines(identities: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """The two roles that a target names."""
+    return tuple((f"{one}_role", identities[one]) for one in ("deployer", "orchestrator") if one in identities)

@@ -4,6 +4,7 @@
 `adr`  public endpoints of a tunnelled job's nodes.  They cost while they stand, whether a node has them or not.
 `acc`  what a job's nodes are and may do, who reaches them, the networks of their GPU fabric.  Everything here is reviewed; nothing here runs.
 `cmp`  the nodes of one launch attempt.  Its identity may launch, terminate and describe; so nothing else is in it.
+`fnd`  once per project of the cloud, by the platform team: the identities that plan, deploy and launch.
 """
 
 # pyright: basic
@@ -17,13 +18,23 @@ from modules.gcp import access as gcp
 from modules.gcp.address import Endpoints
 from modules.gcp.compute import Nodes, NodesProps
 from modules.gcp.fabric import FabricProps, Fabrics
+from modules.gcp.foundation import Foundation, FoundationProps
 from modules.gcp.images import secure_boot
 from modules.gcp.names import resource_name
 from modules.gcp.network import Network, NetworkProps
 from modules.user_data import node_of, user_data
 from planner.model.offer import CapacityType, Fabric
-from planner.model.stack import AccessInput, AddressInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
-from stacks.base import CloudStack
+from planner.model.stack import (
+    AccessInput,
+    AddressInput,
+    ComputeInput,
+    FoundationInput,
+    NetworkInput,
+    NodeTemplate,
+    StackBase,
+    rank_key,
+)
+from stacks.base import CloudStack, role_lines
 from stacks.naming import label
 from stacks.wiring import ADDRESS_IDS, PEER_ENDPOINTS, TUNNEL_COMPUTE_VARIABLES, declared, tunnel_port
 
@@ -59,6 +70,24 @@ class _GcpStack(CloudStack):
                 "add_terraform_attribution_label": False,
             },
         )
+
+
+class FoundationStack(_GcpStack):
+    """Outputs: `identities` {identity: email}, `boundaries` (none on GCP), `skyplan_yaml`.
+
+    Raises ValueError without the project's id: roles are made in it, and conditions name what lies in it.
+    """
+
+    def __init__(self, app: cdk.App, given: FoundationInput) -> None:
+        super().__init__(app, given)
+        if not given.account:
+            raise ValueError(f"{given.name}: on GCP a foundation needs the project's id")
+        made = Foundation(
+            self,
+            FoundationProps(project=given.project, account=given.account, identities=given.identities, ci=given.ci),
+        )
+        lines = (("project", given.account), *role_lines(made.emails))
+        self.foundation_outputs(given, made.emails, lines)
 
 
 class NetworkStack(_GcpStack):
@@ -101,7 +130,13 @@ class AccessStack(_GcpStack):
         self._subnets = ref["subnet_ids"].removeprefix("${").removesuffix("}")
         account = gcp.NodeAccount(
             self,
-            gcp.AccountProps(project=given.project, stack=given.name, job=given.workload.name, policies=given.policies),
+            gcp.AccountProps(
+                project=given.project,
+                stack=given.name,
+                job=given.workload.name,
+                policies=given.policies,
+                orchestrator=given.orchestrator,
+            ),
         )
         self._account = account.email
         peers = gcp.Peers(

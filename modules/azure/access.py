@@ -15,6 +15,8 @@ from modules import cdk
 from modules.azure.names import azure_tags, resource_name
 from modules.azure.session import session_supported as session_supported  # noqa: PLC0414 -- asked for here, kept where no CDK starts
 from modules.text import literal
+from planner.model.control_names import CHECKPOINTS, IDENTITY_USER, NODE_JOIN, control_name
+from planner.model.grants import Identity
 from planner.model.stack import PolicyDocument
 
 Tags = tuple[tuple[str, str], ...]
@@ -58,13 +60,20 @@ class NodeIdentity(cdk.Construct):
     """The nodes' user-assigned identity and its rights on data, as `planner.iam.azure` wrote them.
 
     `subscription` is where stores are looked for; it is only used in the text of the error for one that is not there.
+    `foundation`: the platform team's foundation has the role for checkpoints, and whoever applies this may define none.
     """
 
     def __init__(
-        self, scope: cdk.Stack, place: Place, policies: tuple[PolicyDocument, ...], subscription: str | None
+        self,
+        scope: cdk.Stack,
+        place: Place,
+        policies: tuple[PolicyDocument, ...],
+        subscription: str | None,
+        *,
+        foundation: bool = False,
     ) -> None:
         super().__init__(scope, "identity")
-        self._place = place
+        self._place, self._foundation = place, foundation
         self._none = f"/subscriptions/{subscription or '00000000-0000-0000-0000-000000000000'}/resourceGroups"
         self._found: dict[str, str] = {}
         self._roles: dict[str, str] = {}
@@ -75,7 +84,9 @@ class NodeIdentity(cdk.Construct):
     def _assign(self, policy: PolicyDocument) -> None:
         document = policy.document
         store = self._store(document["resource"])
-        if "definition" in document:
+        if "definition" in document and self._foundation:
+            role = {"role_definition_name": control_name(self._place.project, CHECKPOINTS, limit=128)}
+        elif "definition" in document:
             role = {"role_definition_id": self._role(document["resource"]["name"], store, document["definition"])}
         else:
             role = {"role_definition_name": document["role"]}
@@ -210,6 +221,42 @@ class Peers(cdk.Construct):
                 **more,
             },
         )
+
+
+class Launching(cdk.Construct):
+    """What the orchestrator may do with this job's own things: hand this identity to a machine, put an interface behind these rules.
+
+    Roles and orchestrator are the foundation's (`modules.azure.foundation`), found by the names that it gives: a target names the orchestrator by its client
+    id, and an assignment wants the id of its principal.  What is shared by jobs (subnets, public addresses) the foundation's role gives on the group.
+    """
+
+    def __init__(self, scope: cdk.Stack, place: Place, *, identity: cdk.Resource, peers: Peers) -> None:
+        super().__init__(scope, "launching")
+        name = control_name(place.project, Identity.ORCHESTRATOR.value, limit=128)
+        found = cdk.DataSource(
+            self,
+            "orchestrator",
+            "azurerm_user_assigned_identity",
+            {"name": name, "resource_group_name": place.group},
+        )
+        for label, role, on in (
+            ("identity", IDENTITY_USER, identity),
+            ("rules", NODE_JOIN, peers.rules),
+            ("peers", NODE_JOIN, peers.peers),
+        ):
+            cdk.Resource(
+                self,
+                f"orchestrator-{label}",
+                "azurerm_role_assignment",
+                {
+                    "scope": on.ref(),
+                    "role_definition_name": control_name(place.project, role, limit=128),
+                    "principal_id": found.ref("principal_id"),
+                    "principal_type": "ServicePrincipal",
+                    "skip_service_principal_aad_check": True,
+                    "description": f"the orchestrator launches this job's nodes: {label}",
+                },
+            )
 
 
 def scale_set(scope: cdk.Stack, label: str, place: Place, zone: str) -> cdk.Resource:

@@ -24,6 +24,8 @@ IAP_RANGE = "35.235.240.0/20"
 #: of two rules the smaller number wins; a rule that names none has 1000, and Google's own in a `default` network 65534
 ALLOW_PRIORITY = 800
 DENY_PRIORITY = 900
+#: to hand an account to a machine; given on the one account, never on the project
+ACCOUNT_USER = "roles/iam.serviceAccountUser"
 
 #: kind of resource in a `planner.iam.gcp` binding -> Terraform type and the binding's keys that become arguments
 _MEMBERS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -35,12 +37,16 @@ _MEMBERS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountProps:
-    """`stack` is the access stack's name; `policies` as `planner.iam.gcp` renders them."""
+    """`stack` is the access stack's name; `policies` as `planner.iam.gcp` renders them.
+
+    orchestrator   email of the service account that launches: it may hand this account to a node, and no other; None = nobody is given that
+    """
 
     project: str
     stack: str
     job: str
     policies: tuple[PolicyDocument, ...]
+    orchestrator: str | None = None
 
 
 class NodeAccount(cdk.Construct):
@@ -64,6 +70,17 @@ class NodeAccount(cdk.Construct):
         self.email = account.ref("email")
         for binding in _distinct(props.policies):
             self._grant(binding, account.ref("member"))
+        if props.orchestrator:
+            cdk.Resource(
+                self,
+                "orchestrator",
+                "google_service_account_iam_member",
+                {
+                    "service_account_id": account.ref("name"),
+                    "role": ACCOUNT_USER,
+                    "member": literal(f"serviceAccount:{props.orchestrator}"),
+                },
+            )
 
     def _grant(self, binding: dict[str, Any], member: str) -> None:
         """One role on one thing.  The reason has no field in the cloud (only a condition has a description); reviews show it with the grant."""

@@ -47,6 +47,9 @@ USED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "google_compute_router",
             "google_compute_router_nat",
             "google_compute_subnetwork",
+            "google_iam_workload_identity_pool",
+            "google_iam_workload_identity_pool_provider",
+            "google_project_iam_custom_role",
             "google_project_iam_member",
             "google_secret_manager_secret_iam_member",
             "google_service_account",
@@ -80,7 +83,13 @@ USED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "azurerm_user_assigned_identity",
             "azurerm_virtual_network",
         ),
-        ("azurerm_client_config", "azurerm_resource_group", "azurerm_resources", "azurerm_subscription"),
+        (
+            "azurerm_client_config",
+            "azurerm_resource_group",
+            "azurerm_resources",
+            "azurerm_subscription",
+            "azurerm_user_assigned_identity",
+        ),
     ),
     "nebius": (
         (
@@ -88,6 +97,7 @@ USED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "nebius_compute_v1_gpu_cluster",
             "nebius_compute_v1_instance",
             "nebius_iam_v1_access_permit",
+            "nebius_iam_v1_federated_credentials",
             "nebius_iam_v1_group",
             "nebius_iam_v1_group_membership",
             "nebius_iam_v1_service_account",

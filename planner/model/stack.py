@@ -148,6 +148,7 @@ class AccessInput(StackBase):
 
     data_paths   how the nodes reach each store
     snippets     what the owners of stores must allow themselves, as text
+    orchestrator who launches, by the target's own words (`orchestrator_role`): it alone may hand the nodes' identity on; None = the caller, nothing is given
     """
 
     workload: Workload
@@ -160,6 +161,7 @@ class AccessInput(StackBase):
     agent_sha256: str | None
     data_paths: tuple[DataPath, ...] = ()
     snippets: tuple[str, ...] = ()
+    orchestrator: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
