@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 from planner.iam.actions import access_level, expand
 from planner.iam.audit.find import names_action, of_right, of_statement, statements, subjects
+from planner.iam.audit.grouped import each
 from planner.iam.audit.lines import guarded, instead, only, written
 from planner.iam.audit.places import azure_level, gcp_guarded, gcp_permits, gcp_wide, permits
 from planner.iam.audit.registry import Rule
 from planner.iam.audit.tags import PROJECT, project_of, tags
-from planner.iam.audit.witness import ACCOUNT, REGION, STRANGER, Opening, Question, opening, openings
+from planner.iam.audit.witness import ACCOUNT, REGION, STRANGER, Opening, Question, opening
 from planner.model.finding import Finding, Level
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, RoleAssignment, RoleBinding, Statement, Subject, Test
@@ -40,7 +41,7 @@ def untagged(audited: Audited) -> Iterator[Finding]:
     """101."""
     for subject in subjects(audited, Cloud.AWS):
         guard = tags(subject, "aws:requesttag/")
-        for found in _each(subject, [Question(action=action, kind="instance", guard=guard) for action in LAUNCHES]):
+        for found in each(subject, [Question(action=action, kind="instance", guard=guard) for action in LAUNCHES]):
             test = Test(operator="StringEquals", key=f"aws:RequestTag/{PROJECT}", values=(project_of(subject),))
             yield _about(subject, found, "a machine may be launched without the project's tag", test, "instance")
 
@@ -49,7 +50,7 @@ def others_ended(audited: Audited) -> Iterator[Finding]:
     """102."""
     for subject in subjects(audited, Cloud.AWS):
         guard = tags(subject, "aws:resourcetag/", "ec2:resourcetag/", others=("ec2:instanceprofile",))
-        for found in _each(subject, [Question(action=action, kind="instance", guard=guard) for action in ENDS]):
+        for found in each(subject, [Question(action=action, kind="instance", guard=guard) for action in ENDS]):
             test = Test(operator="StringEquals", key=f"aws:ResourceTag/{PROJECT}", values=(project_of(subject),))
             yield _about(subject, found, "a machine that is not the project's may be ended", test, "instance")
     for subject in subjects(audited, Cloud.GCP):
@@ -97,7 +98,7 @@ def retagged(audited: Audited) -> Iterator[Finding]:
         made = Test(operator="StringEquals", key="ec2:CreateAction", values=("RunInstances",))
         guard = tags(subject, "aws:resourcetag/", "ec2:resourcetag/", others=("ec2:createaction",))
         for action, test in ((CREATE_TAGS, made), (DELETE_TAGS, own)):
-            for found in _each(subject, [Question(action=action, kind=kind, guard=guard) for kind in TAGGED]):
+            for found in each(subject, [Question(action=action, kind=kind, guard=guard) for kind in TAGGED]):
                 yield _about(subject, found, "tags of what exists may be changed: anything can be made one's own", test)
 
 
@@ -110,7 +111,7 @@ def any_type(audited: Audited) -> Iterator[Finding]:
             guard=lambda key: key == "ec2:instancetype",
             foreign={"ec2:InstanceType": f"{STRANGER}.metal"},
         )
-        for found in _each(subject, [asked]):
+        for found in each(subject, [asked]):
             test = Test(operator="StringLike", key="ec2:InstanceType", values=("TYPE.SIZE",))
             yield _about(subject, found, "any machine type may be launched", test, "instance")
 
@@ -119,7 +120,7 @@ def any_identity(audited: Audited) -> Iterator[Finding]:
     """105."""
     for subject in subjects(audited, Cloud.AWS):
         asked = Question(action=RUN, kind="instance", guard=_PINS.__contains__)
-        for found in _each(subject, [asked]):
+        for found in each(subject, [asked]):
             test = Test(
                 operator="ArnEquals",
                 key="ec2:InstanceProfile",
@@ -137,7 +138,7 @@ def any_region(audited: Audited) -> Iterator[Finding]:
             guard=_REGIONS.__contains__,
             foreign={"aws:RequestedRegion": REGION, "ec2:Region": REGION},
         )
-        for found in _each(subject, [asked]):
+        for found in each(subject, [asked]):
             # a resource that names its region bounds it
             if f":{REGION}:" in found[0].request.resource:
                 test = Test(operator="StringEquals", key="aws:RequestedRegion", values=("REGION",))
@@ -154,7 +155,7 @@ def any_image(audited: Audited) -> Iterator[Finding]:
             guard=tags(subject, "aws:resourcetag/", "ec2:resourcetag/", others=others),
             foreign={"ec2:Owner": ACCOUNT},
         )
-        for found in _each(subject, [asked]):
+        for found in each(subject, [asked]):
             test = Test(operator="StringEquals", key="ec2:Owner", values=("amazon", "${aws:PrincipalAccount}"))
             yield _about(subject, found, "a machine may be launched from anybody's image", test, "image")
 
@@ -266,15 +267,6 @@ def _spot_finding(subject: Subject, given: Opening, action: str, arn: str) -> Fi
         resource=arn,
         fix=f"add:\n{written(added)}",
     )
-
-
-def _each(subject: Subject, asked: list[Question]) -> Iterator[list[Opening]]:
-    """Openings to the questions, those by one statement together."""
-    by: dict[int, list[Opening]] = {}
-    for question in asked:
-        for found in openings(subject, question):
-            by.setdefault(id(found.held[1]), []).append(found)
-    yield from by.values()
 
 
 def _about(subject: Subject, found: list[Opening], message: str, test: Test, kind: str = "") -> Finding:

@@ -19,6 +19,7 @@ from planner.model.policy import Audited
 MODULES = (
     "launch",
     "escalation_aws",
+    "writing_aws",
     "escalation_other",
     "data",
     "trust",

@@ -10,6 +10,14 @@ from planner.model.policy import Subject
 PROJECT = "skyplan:project"
 _TAGS = ("aws:requesttag/", "aws:resourcetag/", "ec2:resourcetag/", "aws:principaltag/")
 
+#: tags of a resource, as the services' own keys say it
+_RESOURCE_TAGS = ("aws:resourcetag/", "ec2:resourcetag/", "ecs:resourcetag/", "iam:resourcetag/", "ssm:resourcetag/")
+
+
+def tagged(key: str) -> bool:
+    """Any tag of the resource: whose, is the business of who wrote the policy."""
+    return key.startswith(_RESOURCE_TAGS)
+
 
 def tags(subject: Subject, *prefixes: str, others: tuple[str, ...] = ()) -> Callable[[str], bool]:
     """Whether a key (in lower case) is a tag with one of the prefixes, of skyplan's own identities the project's alone; or one of `others`."""
