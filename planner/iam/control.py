@@ -11,6 +11,7 @@ from typing import Final
 
 from planner.model.control import ControlScope
 from planner.model.grants import Bound, Condition, Grant, Identity, Permission
+from planner.model.offer import Cloud
 
 #: who may publish images that nodes boot, beside the account itself
 IMAGE_OWNER: Final = "amazon"
@@ -156,14 +157,15 @@ def control_grants(scope: ControlScope) -> tuple[Grant, ...]:
 
 
 def _values(scope: ControlScope) -> dict[Bound, tuple[str, ...]]:
-    """What each bound is in this scope."""
+    """What each bound is in this scope; () where the cloud has no such bound."""
+    aws = scope.cloud is Cloud.AWS
     return {
         Bound.ACCOUNT: (scope.account,),
         Bound.REGION: tuple(sorted(scope.regions)),
         Bound.PROJECT: (scope.project,),
         Bound.INSTANCE_TYPE: tuple(sorted(scope.instance_types)),
-        Bound.IMAGE_OWNER: (IMAGE_OWNER, scope.account),
-        Bound.LAUNCH_TEMPLATE: (scope.project,),
-        Bound.BOUNDARY: (NODE_BOUNDARY,),
-        Bound.SERVICE: (NODE_SERVICE,),
+        Bound.IMAGE_OWNER: (IMAGE_OWNER, scope.account) if aws else (),
+        Bound.LAUNCH_TEMPLATE: (scope.project,) if aws else (),
+        Bound.BOUNDARY: (NODE_BOUNDARY,) if aws else (),
+        Bound.SERVICE: (NODE_SERVICE,) if aws else (),
     }

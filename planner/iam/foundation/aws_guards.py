@@ -1,0 +1,489 @@
+"""Within which bounds each AWS action of a control identity is granted: one guard, one statement.
+
+A guard names the actions that it may carry; which of them a policy really holds, `planner.iam.operations.aws` says.  An action without a guard is granted
+nowhere, and is refused here: nothing reaches a policy unbounded.  Pure.
+
+What no condition key reaches: who launches from a template may give other user data in the launch.  It then runs under a job's own role, in the project's
+networks, and can do no more than that job could; whoever holds the orchestrator is trusted with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from planner.iam.foundation.aws_ground import MANAGED_TAG, PROJECT_TAG, Condition, Ground, merged
+from planner.iam.foundation.aws_names import node_boundary, orchestrator_boundary, orchestrator_role
+from planner.model.grants import Bound, Identity, Permission
+
+#: resources, condition
+Bounds = tuple[list[str], Condition]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """One statement.  `bounds` gives no resources where there is nothing to guard: then the statement falls away.
+
+    permissions  the grants that it is part of; the first one's bounds are its values
+    """
+
+    sid: str
+    identity: Identity
+    permissions: tuple[Permission, ...]
+    actions: tuple[str, ...]
+    bounds: Callable[[Ground], Bounds]
+
+
+_P = Permission
+_CREATES: Final = {
+    "ec2:AllocateAddress": "elastic-ip",
+    "ec2:CreateInternetGateway": "internet-gateway",
+    "ec2:CreateLaunchTemplate": "launch-template",
+    "ec2:CreatePlacementGroup": "placement-group",
+    "ec2:CreateRouteTable": "route-table",
+    "ec2:CreateSecurityGroup": "security-group",
+    "ec2:CreateSubnet": "subnet",
+    "ec2:CreateVpc": "vpc",
+}
+#: what stands among others and names what it stands on; apart from the above, so that no statement lets one be made on a stranger's
+_CREATES_BETWEEN: Final = {"ec2:CreateNatGateway": "natgateway", "ec2:CreateVpcEndpoint": "vpc-endpoint"}
+_AUTHORIZES: Final = ("ec2:AuthorizeSecurityGroupEgress", "ec2:AuthorizeSecurityGroupIngress")
+_KINDS: Final = tuple(sorted({*_CREATES.values(), *_CREATES_BETWEEN.values(), "security-group-rule"}))
+_MANAGES: Final = (_P.MANAGE_NETWORK, _P.RESERVE_ADDRESS, _P.MANAGE_LAUNCH)
+#: describing these looks at one resource, so that the tag can be asked for; every other Describe knows no resource
+_DESCRIBES_ONE: Final = ("ec2:DescribeInstanceAttribute", "ec2:DescribeVpcAttribute")
+_DESCRIBES: Final = tuple(
+    f"ec2:Describe{word}"
+    for word in (
+        "Addresses",
+        "AddressesAttribute",
+        "AvailabilityZones",
+        "CapacityBlockOfferings",
+        "InstanceTypeOfferings",
+        "InstanceTypes",
+        "Instances",
+        "InternetGateways",
+        "LaunchTemplateVersions",
+        "LaunchTemplates",
+        "NatGateways",
+        "NetworkAcls",
+        "NetworkInterfaces",
+        "PlacementGroups",
+        "PrefixLists",
+        "Regions",
+        "RouteTables",
+        "SecurityGroupRules",
+        "SecurityGroups",
+        "SpotInstanceRequests",
+        "SpotPriceHistory",
+        "Subnets",
+        "Tags",
+        "Volumes",
+        "VpcEndpoints",
+        "Vpcs",
+    )
+)
+_STATE: Final = {Identity.DEPLOYER: ("acc-", "adr-", "net-"), Identity.ORCHESTRATOR: ("cmp-",)}
+
+
+def _describe(identity: Identity) -> tuple[Guard, ...]:
+    return (
+        Guard(
+            sid="DescribeOnly",
+            identity=identity,
+            permissions=(_P.DESCRIBE,),
+            actions=_DESCRIBES,
+            bounds=lambda g: (["*"], g.region),
+        ),
+        Guard(
+            sid="DescribeOwnAttributes",
+            identity=identity,
+            permissions=(_P.DESCRIBE,),
+            actions=_DESCRIBES_ONE,
+            bounds=lambda g: (
+                g.ec2("instance" if identity is Identity.ORCHESTRATOR else "vpc"),
+                merged(g.region, g.owned),
+            ),
+        ),
+    )
+
+
+def _state(identity: Identity) -> tuple[Guard, ...]:
+    """Reading and writing the own stacks' state; deleting only the lock.  The prefix `env:/` is asked for by Terraform's own list of workspaces."""
+
+    def place(g: Ground) -> tuple[str, str]:
+        bucket, _, before = g.scope.state.partition("/")
+        return bucket, f"{before.strip('/')}/skyplan/{g.project}/".lstrip("/")
+
+    def objects(g: Ground, suffix: str) -> list[str]:
+        bucket, folder = place(g)
+        return [f"arn:{g.scope.partition}:s3:::{bucket}/{folder}{kind}*{suffix}" for kind in _STATE[identity]]
+
+    def listed(g: Ground) -> Bounds:
+        bucket, folder = place(g)
+        prefixes = sorted({"env:/", *(f"{folder}{kind}*" for kind in _STATE[identity])})
+        return [f"arn:{g.scope.partition}:s3:::{bucket}"], {"StringLike": {"s3:prefix": prefixes}}
+
+    common = {"identity": identity, "permissions": (_P.KEEP_STATE,)}
+    return (
+        Guard(
+            sid="KeepState",
+            **common,
+            actions=("s3:GetObject", "s3:PutObject"),
+            bounds=lambda g: (objects(g, ".tfstate") + objects(g, ".tfstate.tflock"), {}),
+        ),
+        Guard(
+            sid="ReleaseLock",
+            **common,
+            actions=("s3:DeleteObject",),
+            bounds=lambda g: (objects(g, ".tfstate.tflock"), {}),
+        ),
+        Guard(sid="ListState", **common, actions=("s3:ListBucket",), bounds=listed),
+    )
+
+
+def _market(g: Ground) -> Bounds:
+    return ["*"], {"StringEquals": {"aws:RequestedRegion": sorted(g.scope.regions)}}
+
+
+_PLANNER: Final = (
+    Guard(
+        sid="ReadCapacity",
+        identity=Identity.PLANNER,
+        permissions=(_P.READ_MARKET,),
+        actions=(*_DESCRIBES, "ec2:GetSpotPlacementScores", "servicequotas:ListServiceQuotas"),
+        bounds=_market,
+    ),
+    Guard(
+        sid="ReadQuota",
+        identity=Identity.PLANNER,
+        permissions=(_P.READ_MARKET,),
+        actions=("servicequotas:GetServiceQuota",),
+        bounds=lambda g: ([f"arn:{g.scope.partition}:servicequotas:*:{g.scope.account}:ec2/*"], {}),
+    ),
+    Guard(
+        # a service of two regions only, of which the target's need be none; it shows AWS's public price list
+        sid="ReadPrices",
+        identity=Identity.PLANNER,
+        permissions=(_P.READ_MARKET,),
+        actions=("pricing:GetProducts",),
+        bounds=lambda _: (["*"], {}),
+    ),
+    *_describe(Identity.PLANNER),
+)
+
+
+def _launched(g: Ground) -> Bounds:
+    types = g.bound(Bound.INSTANCE_TYPE)
+    profile = g.iam("instance-profile", f"{g.nodes}*")
+    own: Condition = {
+        "StringEquals": {"ec2:MetadataHttpTokens": ["required"]},
+        "NumericLessThanEquals": {"ec2:MetadataHttpPutResponseHopLimit": ["1"]},
+        "ArnLike": {"ec2:InstanceProfile": [profile]},
+        **({"StringLike": {"ec2:InstanceType": types}} if types else {}),
+    }
+    return g.ec2("instance"), merged(g.region, g.created, g.templated, own)
+
+
+def _tagged_at_launch(g: Ground) -> Bounds:
+    own: Condition = {"StringEquals": {"ec2:CreateAction": ["RunInstances"]}}
+    kinds = ("instance", "network-interface", "spot-instances-request", "volume")
+    return g.ec2(*kinds), merged(g.region, g.created, own)
+
+
+def _ends(g: Ground) -> Condition:
+    return merged(g.region, g.owned, {"StringEquals": {f"aws:ResourceTag/{MANAGED_TAG}": ["true"]}})
+
+
+def _via_ec2(g: Ground) -> Condition:
+    region = g.scope.kms_key.split(":")[3] if g.scope.kms_key else ""
+    return {"StringEquals": {"kms:ViaService": [f"ec2.{region}.amazonaws.com"]}}
+
+
+def _key(g: Ground) -> list[str]:
+    return [g.scope.kms_key] if g.scope.kms_key else []
+
+
+def _launch(sid: str, *actions: str, bounds: Callable[[Ground], Bounds], right: Permission = _P.LAUNCH) -> Guard:
+    return Guard(sid=sid, identity=Identity.ORCHESTRATOR, permissions=(right,), actions=actions, bounds=bounds)
+
+
+_ORCHESTRATOR: Final = (
+    *_describe(Identity.ORCHESTRATOR),
+    _launch("LaunchOwnInstances", "ec2:RunInstances", bounds=_launched),
+    _launch(
+        "LaunchOwnVolumes",
+        "ec2:RunInstances",
+        bounds=lambda g: (
+            g.ec2("volume"),
+            merged(g.region, g.created, g.templated, {"Bool": {"ec2:Encrypted": ["true"]}}),
+        ),
+    ),
+    _launch(
+        "LaunchOwnInterfaces",
+        "ec2:RunInstances",
+        bounds=lambda g: (g.ec2("network-interface"), merged(g.region, g.created, g.templated)),
+    ),
+    _launch(
+        # the request of a launch bought as spot; without its tag nobody could tell it from a stranger's when it is cancelled
+        "LaunchOwnSpotRequests",
+        "ec2:RunInstances",
+        bounds=lambda g: (g.ec2("spot-instances-request"), merged(g.region, g.created)),
+    ),
+    _launch(
+        "LaunchIntoOwnPlaces",
+        "ec2:RunInstances",
+        bounds=lambda g: (
+            g.ec2("launch-template", "placement-group", "security-group", "subnet"),
+            merged(g.region, g.owned),
+        ),
+    ),
+    _launch(
+        "LaunchIntoNamedPlaces",
+        "ec2:RunInstances",
+        bounds=lambda g: (g.own("subnet", "security-group", "capacity-reservation"), merged(g.region, g.templated)),
+    ),
+    _launch(
+        "LaunchFromKnownImages",
+        "ec2:RunInstances",
+        bounds=lambda g: (
+            g.ec2("image", account=False),
+            merged(g.region, g.templated, {"StringEquals": {"ec2:Owner": g.bound(Bound.IMAGE_OWNER)}}),
+        ),
+    ),
+    _launch("TagAtLaunchOnly", "ec2:CreateTags", bounds=_tagged_at_launch),
+    _launch(
+        "UseDiskKey",
+        "kms:Decrypt",
+        "kms:DescribeKey",
+        "kms:GenerateDataKeyWithoutPlaintext",
+        bounds=lambda g: (_key(g), _via_ec2(g)),
+    ),
+    _launch(
+        "LendDiskKey",
+        "kms:CreateGrant",
+        bounds=lambda g: (_key(g), merged(_via_ec2(g), {"Bool": {"kms:GrantIsForAWSResource": ["true"]}})),
+    ),
+    _launch(
+        "TerminateOwn",
+        "ec2:TerminateInstances",
+        bounds=lambda g: (g.ec2("instance"), _ends(g)),
+        right=_P.TERMINATE,
+    ),
+    _launch(
+        "CancelOwnSpotRequests",
+        "ec2:CancelSpotInstanceRequests",
+        bounds=lambda g: (g.ec2("spot-instances-request"), _ends(g)),
+        right=_P.TERMINATE,
+    ),
+    _launch(
+        "AttachOwnAddress",
+        "ec2:AssociateAddress",
+        "ec2:DisassociateAddress",
+        bounds=lambda g: (g.ec2("elastic-ip", "network-interface"), merged(g.region, g.owned)),
+        right=_P.ATTACH_ADDRESS,
+    ),
+    *_state(Identity.ORCHESTRATOR),
+)
+
+
+def _deploy(sid: str, *actions: str, bounds: Callable[[Ground], Bounds], rights: tuple[Permission, ...]) -> Guard:
+    return Guard(sid=sid, identity=Identity.DEPLOYER, permissions=rights, actions=actions, bounds=bounds)
+
+
+def _tagged_at_creation(g: Ground) -> Bounds:
+    makers = (*_CREATES, *_CREATES_BETWEEN, *_AUTHORIZES)
+    own: Condition = {"StringEquals": {"ec2:CreateAction": sorted(name.removeprefix("ec2:") for name in makers)}}
+    return g.ec2(*_KINDS), merged(g.region, g.created, own)
+
+
+def _retagged(g: Ground) -> Bounds:
+    """Other tags may change; whose it is may not."""
+    stays: Condition = {"StringEqualsIfExists": {f"aws:RequestTag/{PROJECT_TAG}": [g.project]}}
+    return g.ec2(*_KINDS), merged(g.region, g.owned, stays)
+
+
+def _untagged(g: Ground) -> Bounds:
+    """Whose it is stays; a request that names no tag would take them all, so it must name some."""
+    stays: Condition = {
+        "ForAllValues:StringNotEquals": {"aws:TagKeys": [MANAGED_TAG, PROJECT_TAG]},
+        "Null": {"aws:TagKeys": ["false"]},
+    }
+    return g.ec2(*_KINDS), merged(g.region, g.owned, stays)
+
+
+def _bound_by(boundary: str) -> Condition:
+    return {"StringEquals": {"iam:PermissionsBoundary": [boundary]}}
+
+
+_EC2_DEPLOYER: Final = (
+    *_describe(Identity.DEPLOYER),
+    _deploy(
+        "CreateTagged",
+        *_CREATES,
+        bounds=lambda g: (g.ec2(*_CREATES.values()), merged(g.region, g.created)),
+        rights=_MANAGES,
+    ),
+    _deploy(
+        "CreateTaggedWays",
+        *_CREATES_BETWEEN,
+        bounds=lambda g: (g.ec2(*_CREATES_BETWEEN.values()), merged(g.region, g.created)),
+        rights=_MANAGES,
+    ),
+    _deploy(
+        "CreateTaggedRules",
+        *_AUTHORIZES,
+        bounds=lambda g: (g.ec2("security-group-rule"), merged(g.region, g.created)),
+        rights=_MANAGES,
+    ),
+    _deploy(
+        "CreateInOwnPlaces",
+        "ec2:CreateNatGateway",
+        "ec2:CreateRouteTable",
+        "ec2:CreateSecurityGroup",
+        "ec2:CreateSubnet",
+        "ec2:CreateVpcEndpoint",
+        *_AUTHORIZES,
+        bounds=lambda g: (
+            g.ec2("elastic-ip", "route-table", "security-group", "subnet", "vpc"),
+            merged(g.region, g.owned),
+        ),
+        rights=_MANAGES,
+    ),
+    _deploy(
+        "CreateInNamedNetworks",
+        "ec2:CreateSecurityGroup",
+        bounds=lambda g: (g.own("vpc"), g.region),
+        rights=_MANAGES,
+    ),
+    _deploy("TagAtCreationOnly", "ec2:CreateTags", bounds=_tagged_at_creation, rights=_MANAGES),
+    _deploy("RetagOwn", "ec2:CreateTags", bounds=_retagged, rights=_MANAGES),
+    _deploy("UntagOwn", "ec2:DeleteTags", bounds=_untagged, rights=_MANAGES),
+    _deploy(
+        "ChangeOwn",
+        *(
+            f"ec2:{word}"
+            for word in (
+                "AssociateRouteTable",
+                "AttachInternetGateway",
+                "CreateLaunchTemplateVersion",
+                "CreateRoute",
+                "DeleteInternetGateway",
+                "DeleteLaunchTemplate",
+                "DeleteNatGateway",
+                "DeletePlacementGroup",
+                "DeleteRoute",
+                "DeleteRouteTable",
+                "DeleteSecurityGroup",
+                "DeleteSubnet",
+                "DeleteVpc",
+                "DeleteVpcEndpoints",
+                "DetachInternetGateway",
+                "DisassociateAddress",
+                "DisassociateRouteTable",
+                "ModifyLaunchTemplate",
+                "ModifySecurityGroupRules",
+                "ModifyVpcAttribute",
+                "ModifyVpcEndpoint",
+                "ReleaseAddress",
+                "ReplaceRoute",
+                "ReplaceRouteTableAssociation",
+                "RevokeSecurityGroupEgress",
+                "RevokeSecurityGroupIngress",
+            )
+        ),
+        bounds=lambda g: (g.ec2(*_KINDS), merged(g.region, g.owned)),
+        rights=_MANAGES,
+    ),
+    _deploy(
+        "FindImages",
+        "ssm:GetParameter",
+        bounds=lambda g: ([f"arn:{g.scope.partition}:ssm:*::parameter/aws/service/deeplearning/ami/*"], g.region),
+        rights=(_P.MANAGE_LAUNCH,),
+    ),
+)
+_IAM: Final = (_P.MANAGE_NODE_IDENTITY,)
+_IAM_DEPLOYER: Final = (
+    _deploy(
+        "ReadNodeIdentities",
+        "iam:GetInstanceProfile",
+        "iam:GetRole",
+        "iam:GetRolePolicy",
+        "iam:ListAttachedRolePolicies",
+        "iam:ListInstanceProfilesForRole",
+        "iam:ListRolePolicies",
+        bounds=lambda g: ([g.iam("instance-profile", f"{g.nodes}*"), g.iam("role", f"{g.nodes}*")], {}),
+        rights=_IAM,
+    ),
+    _deploy(
+        "MakeBoundNodeRoles",
+        "iam:CreateRole",
+        "iam:DeleteRolePolicy",
+        "iam:PutRolePermissionsBoundary",
+        "iam:PutRolePolicy",
+        bounds=lambda g: ([g.iam("role", f"{g.nodes}*")], _bound_by(node_boundary(g.scope))),
+        rights=_IAM,
+    ),
+    _deploy(
+        "KeepNodeRoles",
+        "iam:DeleteRole",
+        "iam:TagRole",
+        "iam:UntagRole",
+        bounds=lambda g: ([g.iam("role", f"{g.nodes}*")], {}),
+        rights=_IAM,
+    ),
+    _deploy(
+        "KeepNodeProfiles",
+        "iam:AddRoleToInstanceProfile",
+        "iam:CreateInstanceProfile",
+        "iam:DeleteInstanceProfile",
+        "iam:RemoveRoleFromInstanceProfile",
+        "iam:TagInstanceProfile",
+        "iam:UntagInstanceProfile",
+        bounds=lambda g: ([g.iam("instance-profile", f"{g.nodes}*")], {}),
+        rights=_IAM,
+    ),
+    _deploy(
+        # into a profile only: the deployer launches nothing
+        "PassNodeRolesIntoProfiles",
+        "iam:PassRole",
+        bounds=lambda g: (
+            [g.iam("role", f"{g.nodes}*")],
+            {"StringEquals": {"iam:PassedToService": g.bound(Bound.SERVICE)}},
+        ),
+        rights=_IAM,
+    ),
+    _deploy(
+        # a job's access stack lets the orchestrator pass that job's role, and no other; its boundary holds whatever is written
+        "LetOrchestratorPass",
+        "iam:DeleteRolePolicy",
+        "iam:PutRolePolicy",
+        bounds=lambda g: ([orchestrator_role(g.scope)], _bound_by(orchestrator_boundary(g.scope))),
+        rights=_IAM,
+    ),
+    _deploy(
+        "ReadWhatOrchestratorMayPass",
+        "iam:GetRolePolicy",
+        bounds=lambda g: ([orchestrator_role(g.scope)], {}),
+        rights=_IAM,
+    ),
+)
+_BROKER: Final = (
+    Guard(
+        sid="BecomeDataIdentity",
+        identity=Identity.BROKER,
+        permissions=(_P.MINT_CREDENTIALS,),
+        actions=("sts:AssumeRole",),
+        bounds=lambda g: ([g.iam("role", f"{g.nodes}data/*")], {}),
+    ),
+)
+
+GUARDS: Final[tuple[Guard, ...]] = (
+    *_PLANNER,
+    *_EC2_DEPLOYER,
+    *_IAM_DEPLOYER,
+    *_state(Identity.DEPLOYER),
+    *_ORCHESTRATOR,
+    *_BROKER,
+)
