@@ -15,7 +15,7 @@ Held against moto and @cloud-copilot/iam-simulate 0.1.173; never against live AW
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -48,12 +48,17 @@ class _Found(NamedTuple):
     unjudged: tuple[str, ...] = ()
 
 
+_NOTHING: Final = _Found()
+
+
 def judge(
     policies: Sequence[AwsPolicy], request: Request, *, resource_policies: Sequence[AwsPolicy] | None = None
 ) -> Verdict:
     """The verdict of identity policies, boundaries and session policies, in any order; trust policies among them say nothing to it."""
     context = _folded(request.context)
-    by_kind = {kind: [policy for policy in policies if policy.kind is kind] for kind in PolicyKind}
+    by_kind: dict[PolicyKind, list[AwsPolicy]] = {kind: [] for kind in PolicyKind}
+    for policy in policies:
+        by_kind[policy.kind].append(policy)
     resource = [*by_kind[PolicyKind.RESOURCE], *(resource_policies or ())]
     found = {
         PolicyKind.IDENTITY: _search(by_kind[PolicyKind.IDENTITY], request, context),
@@ -93,11 +98,13 @@ def trusts(
     """
     folded = _folded(context)
     asked = action or _ASSUME.get(principal_type, "sts:AssumeRole")
-    found = _Found()
-    for name, statement in _statements([policy]):
+    found = _NOTHING
+    for number, statement in enumerate(policy.statements, start=1):
         if not _names(statement, principal_type, principal, _account(principal)):
             continue
-        found = _added(found, name, statement, _applies(statement, asked, None, folded, policy.version))
+        answer = _applies(statement, asked, None, folded, policy.version)
+        if answer is not False:
+            found = _added(found, _name(policy, number, statement), statement, answer)
     if found.deny:
         return Verdict(Decision.EXPLICIT_DENY, found.deny)
     if found.allow:
@@ -122,26 +129,24 @@ def _granted(identity: _Found, resource: _Found, context: Context) -> tuple[str,
 
 
 def _search(policies: Sequence[AwsPolicy], request: Request, context: Context) -> _Found:
-    found = _Found()
+    found = _NOTHING
     for policy in policies:
-        versions = policy.version
-        for name, statement in _statements([policy]):
+        for number, statement in enumerate(policy.statements, start=1):
             outright = True
             if policy.kind is PolicyKind.RESOURCE:
                 principal = context.get("aws:principalarn", ("",))[0]
                 account = context.get("aws:principalaccount", (_account(principal),))[0]
-                kind = "AWS"
-                if not _names(statement, kind, principal, account):
+                if not _names(statement, "AWS", principal, account):
                     continue
-                outright = _names(statement, kind, principal, "")
-            answer = _applies(statement, request.action, request.resource, context, versions)
-            found = _added(found, name, statement, answer, outright=outright)
+                outright = _names(statement, "AWS", principal, "")
+            answer = _applies(statement, request.action, request.resource, context, policy.version)
+            if answer is not False:
+                found = _added(found, _name(policy, number, statement), statement, answer, outright=outright)
     return found
 
 
 def _added(found: _Found, name: str, statement: Statement, answer: bool | None, *, outright: bool = True) -> _Found:
-    if answer is False:
-        return found
+    """With what one more statement says that applies, or may (None)."""
     if statement.effect == "Deny":
         text = name if answer else f"{name} (a condition cannot be judged: denied)"
         return found._replace(deny=found.deny or text)
@@ -150,10 +155,8 @@ def _added(found: _Found, name: str, statement: Statement, answer: bool | None, 
     return found._replace(allow=found.allow or name, outright=found.outright or (name if outright else ""))
 
 
-def _statements(policies: Sequence[AwsPolicy]) -> Iterator[tuple[str, Statement]]:
-    for policy in policies:
-        for number, statement in enumerate(policy.statements, start=1):
-            yield f"{policy.name}: {statement.sid or f'statement {number}'}", statement
+def _name(policy: AwsPolicy, number: int, statement: Statement) -> str:
+    return f"{policy.name}: {statement.sid or f'statement {number}'}"
 
 
 def _applies(statement: Statement, action: str, resource: str | None, context: Context, version: str) -> bool | None:
@@ -161,10 +164,14 @@ def _applies(statement: Statement, action: str, resource: str | None, context: C
     variables = version == _WITH_VARIABLES
     if not _acts(statement, action) or (resource is not None and not _on(statement, resource, context, variables)):
         return False
-    answers = [holds(test, context, variables=variables) for test in statement.tests]
-    if False in answers:
-        return False
-    return None if None in answers else True
+    answer: bool | None = True
+    for test in statement.tests:
+        held = holds(test, context, variables=variables)
+        if held is False:
+            return False
+        if held is None:
+            answer = None
+    return answer
 
 
 def _acts(statement: Statement, action: str) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from enum import Enum, auto
+from enum import IntEnum, auto
 from functools import lru_cache
 from typing import Final
 
@@ -21,7 +21,7 @@ from typing import Final
 Lookup = Callable[[str], str | None]
 
 
-class Form(Enum):
+class Form(IntEnum):
     """Of what a pattern is."""
 
     TEXT = auto()
@@ -102,12 +102,17 @@ def _regex(pattern: str, form: Form, values: tuple[str, ...], variables: bool) -
 
 def matches(pattern: str, text: str, form: Form, lookup: Lookup, *, variables: bool = True) -> bool:
     """Whether the pattern, with its variables filled in, matches the whole text."""
-    values: tuple[str, ...] | None = ()
-    if variables and "${" in pattern:
-        values = _values(pattern, lookup, variables)
-    if values is None:
-        return False
-    return _regex(pattern, form, values, variables).fullmatch(text) is not None
+    if pattern == "*":
+        return True
+    if not (variables and "${" in pattern):
+        return _fixed(pattern, form).fullmatch(text) is not None
+    values = _values(pattern, lookup, variables)
+    return values is not None and _regex(pattern, form, values, variables).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=16384)
+def _fixed(pattern: str, form: Form) -> re.Pattern[str]:
+    return _regex(pattern, form, (), variables=False)
 
 
 def literal(pattern: str, lookup: Lookup, *, variables: bool = True) -> str | None:
