@@ -4,6 +4,7 @@
 `adr`  public endpoints of a tunnelled job's nodes.  They cost while they stand, whether a node has them or not.
 `acc`  what a job's nodes are and may do, and the GPU clusters they may join.  Everything here is reviewed; nothing here runs.
 `cmp`  the nodes of one launch attempt, their boot disks and their addresses.
+`fnd`  once per project of the cloud, by the platform team: the identities that plan, deploy and launch.
 
 Credentials are the caller's: with the project given, a token in NEBIUS_IAM_TOKEN; without it, the profile of Nebius's CLI, which names the project too.
 A project is in one region, so no resource names one.
@@ -20,12 +21,22 @@ from modules import cdk
 from modules.nebius.access import IdentityProps, NodeIdentity, Peers, gpu_cluster
 from modules.nebius.address import Endpoints
 from modules.nebius.compute import Nodes, NodesProps
+from modules.nebius.foundation import Foundation, FoundationProps
 from modules.nebius.names import node_stem, resource_name
 from modules.nebius.network import Network, NetworkProps
 from modules.user_data import node_of, user_data
 from planner.model.labels import labels_of
 from planner.model.offer import Fabric
-from planner.model.stack import AccessInput, AddressInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
+from planner.model.stack import (
+    AccessInput,
+    AddressInput,
+    ComputeInput,
+    FoundationInput,
+    NetworkInput,
+    NodeTemplate,
+    StackBase,
+    rank_key,
+)
 from stacks.base import CloudStack
 from stacks.naming import label
 from stacks.wiring import (
@@ -80,6 +91,40 @@ class _NebiusStack(CloudStack):
         if not self._project:
             self._project = cdk.DataSource(self, "here", "nebius_parent_id", {}).ref("parent_id")
         return self._project
+
+
+class FoundationStack(_NebiusStack):
+    """Outputs: `identities` {identity: service account id}, `boundaries` (none on Nebius), `bucket_rules` for the state's owner, `skyplan_yaml`.
+
+    Raises ValueError without the project's or the tenant's id.
+    """
+
+    def __init__(self, app: cdk.App, given: FoundationInput) -> None:
+        super().__init__(app, given)
+        if not (given.account and given.tenant):
+            raise ValueError(f"{given.name}: on Nebius a foundation needs the project and the tenant")
+        made = Foundation(
+            self,
+            FoundationProps(
+                parent_id=given.account,
+                tenant=given.tenant,
+                labels=self.labels,
+                identities=given.identities,
+                ci=given.ci,
+            ),
+        )
+        rules = [
+            {
+                "group_id": made.groups[one.identity.value],
+                **{key: policy.document[key] for key in ("bucket", "paths", "roles")},
+            }
+            for one in given.identities
+            for policy in one.policies
+            if "bucket" in policy.document
+        ]
+        cdk.output(self, "bucket_rules", rules, "What the owner of the state's bucket adds to its policy")
+        # skyplan's own calls cannot take on a role on Nebius (`planner.clouds.nebius`): the profile is the service account
+        self.foundation_outputs(given, made.accounts, (("project", given.account), ("tenant", given.tenant)))
 
 
 class NetworkStack(_NebiusStack):

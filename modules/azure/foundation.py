@@ -44,6 +44,7 @@ class Foundation(cdk.Construct):
         self._props = props
         self._subscription = f"/subscriptions/{props.subscription}"
         self._group = f"{self._subscription}/resourceGroups/{props.group}"
+        self._found: dict[str, str] = {}
         # the condition of the deployer's names all of them
         made = {one.identity.value: self._identity(one) for one in props.identities}
         for one in props.identities:
@@ -129,13 +130,13 @@ class Foundation(cdk.Construct):
         if on == "subscription":
             return self._subscription
         account = on["account"]
-        found = cdk.DataSource(
-            self,
-            f"state-{account}",
-            "azurerm_resources",
-            {"type": "Microsoft.Storage/storageAccounts", "name": account},
-        )
-        missing = f"{self._group}/skyplan-found-no-storageAccounts-{account}"
-        return (
-            f'${{try({found.address}.resources[0].id, "{missing}")}}/blobServices/default/containers/{on["container"]}'
-        )
+        if account not in self._found:
+            found = cdk.DataSource(
+                self,
+                f"state-{account}",
+                "azurerm_resources",
+                {"type": "Microsoft.Storage/storageAccounts", "name": account},
+            )
+            missing = f"{self._group}/skyplan-found-no-storageAccounts-{account}"
+            self._found[account] = f'${{try({found.address}.resources[0].id, "{missing}")}}'
+        return f"{self._found[account]}/blobServices/default/containers/{on['container']}"

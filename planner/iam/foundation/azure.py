@@ -49,6 +49,12 @@ WITHHELD = {
         "it is asked for on a whole storage account; given on the accounts that are shared, when there is a broker"
     ),
 }
+_ASSIGNING = (
+    "Microsoft.Authorization/",
+    "Microsoft.KeyVault/vaults/read",
+    "Microsoft.Resources/subscriptions/resources/read",
+    "Microsoft.Storage/storageAccounts/read",
+)
 #: the subscription's, of no group
 _OF_SUBSCRIPTION = ("Microsoft.Compute/locations/", "Microsoft.Compute/skus/")
 
@@ -82,7 +88,8 @@ def _policies(scope: ControlScope, identity: Identity) -> tuple[PolicyDocument, 
     grants = grants_of(scope, identity)
     held = {grant.permission for grant in grants}
     found = [one for one in actions(OPERATIONS, identity, held) if one not in WITHHELD and one not in DATA_ACTIONS]
-    assigning = tuple(one for one in found if one.startswith(_ASSIGNMENTS) and not one.endswith("/read"))
+    # together with what finds a store: outside the group the deployer has this role alone
+    assigning = tuple(one for one in found if one.startswith(_ASSIGNING)) if Identity.DEPLOYER is identity else ()
     common = tuple(one for one in found if one.startswith(_OF_SUBSCRIPTION))
     rest = tuple(one for one in found if one not in assigning and one not in common)
     made = [
