@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sync": ("planner.cli.sync_cmd", "Let the record learn what really runs"),
     "destroy": ("planner.cli.destroy_cmd", "Stop a job and leave nothing behind"),
     "rendezvous": ("planner.cli.rendezvous_cmd", "Let the nodes of a tunnel find each other"),
+    "audit": ("planner.cli.audit_cmd", "Find what grants too much, and show what a change widens"),
     "catalog": ("planner.cli.catalog_cmd", "Look at the packaged prices and check them"),
     "schema": ("planner.cli.schema_cmd", "Print the JSON Schema of job files or of skyplan.yaml"),
 }

@@ -6,10 +6,15 @@ import click
 
 
 @click.command("schema")
-@click.argument("which", type=click.Choice(["job", "project"]), default="job")
+@click.argument("which", type=click.Choice(["job", "project", "audit"]), default="job")
 def command(which: str) -> None:
-    """Print the JSON Schema of a job file (default) or of skyplan.yaml."""
+    """Print the JSON Schema of a job file (default), of skyplan.yaml or of what `skyplan audit --json` prints."""
     from planner.cli import view
     from planner.spec import schema
 
+    if which == "audit":
+        from planner.render import audit_json
+
+        view.put_json(audit_json.schema())
+        return
     view.put_json(schema.job_schema() if which == "job" else schema.project_schema())

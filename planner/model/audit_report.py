@@ -28,7 +28,7 @@ class RuleText:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Change:
-    """One right that a change adds, removes or widens.  `kind`: `added`, `removed`, `widened`."""
+    """One right that a change adds, removes or widens.  `kind`: `added`, `removed`, `widened`, `changed` (otherwise)."""
 
     cloud: str
     identity: str
@@ -45,7 +45,7 @@ class AuditReport:
     findings     accepted ones included, widenings first, then the worst
     base         what it was held against, "" = nothing; then only findings that the base does not have are here
     standing     how many findings the base has too
-    changes      rights added, removed and widened beyond the base
+    changes      rights that the base does not have alike
     diagnostics  of suppressions, and of what could not be read
     fail_on      the lowest level that fails; None = none does
     """

@@ -116,7 +116,7 @@ def schema() -> dict[str, Any]:
                 )
             ),
             changes=_list(
-                _object(cloud=text, identity=text, kind={"enum": ["added", "removed", "widened"]}, right=text)
+                _object(cloud=text, identity=text, kind={"enum": ["added", "removed", "widened", "changed"]}, right=text)
             ),
             diagnostics=_list(
                 _object(

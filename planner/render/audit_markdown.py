@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LONGEST = 60_000
 """Characters: GitHub refuses a comment of more than 65,536 (its API's own message, 2026-09)."""
 _CUT = "_Cut here, as a comment may be no longer: the SARIF or JSON output has the rest._"
-_MARKS = {"added": "+ added", "removed": "- removed", "widened": "! widened"}
+_MARKS = {"added": "+ added", "removed": "- removed", "widened": "! widened", "changed": "~ changed"}
 _SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_[]|~#"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;"})
 
 

@@ -1,0 +1,119 @@
+"""Who can do what, and why: each permission of an identity with the planned operation that needs it.
+
+Operations come from the tables that the rights are made of, reasons of nodes' rights from the plans' grants.  Says what is known and judges nothing: a
+right that nothing needs is rule 606's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from planner.app.audit_rights import bounds_of, is_node, node_part, rights_of
+from planner.model.audit_report import Explanation, Right
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import InputError
+from planner.model.grants import Grant, Identity
+from planner.model.policy import PolicyKind
+
+if TYPE_CHECKING:
+    from planner.app.audit_sources import Gathered
+    from planner.model.control import Operation
+    from planner.model.policy import Audited, Subject
+
+_NODES = (Identity.NODE_DATA, Identity.NODE_CHECKPOINT)
+
+
+def explain(name: str, gathered: Gathered) -> Explanation:
+    """`name`: one of skyplan's identities, or a subject's own name.  Raises InputError (SKY-IAM-902) where nobody has it."""
+    audited = gathered.audited
+    asked = Identity(name) if name in set(Identity) else None
+    subjects = [s for s in audited.subjects if s.name == name or (asked is not None and _is(s, asked))]
+    grants = _grants(gathered)
+    rights: set[Right] = set()
+    for subject in subjects:
+        operations = operations_of(subject)
+        for right in rights_of(subject):
+            if asked in _NODES and is_node(subject) and node_part(right) is not asked:
+                continue
+            rights.add(_with_reasons(right, subject, audited, operations, grants))
+    if not subjects:
+        known = sorted({s.name for s in audited.subjects} | {s.identity.value for s in audited.subjects if s.identity})
+        hint = f"known here: {', '.join(known)}" if known else "nothing that was read holds rights"
+        raise InputError([Diagnostic(code="SKY-IAM-902", summary=f"no identity `{name}` was found", hint=hint)])
+    trusted = sorted({(s.name, by) for s in subjects for by in trusts(s)})
+    return Explanation(identity=name, rights=tuple(sorted(rights, key=_order)), trusted=tuple(trusted))
+
+
+def _is(subject: Subject, asked: Identity) -> bool:
+    return subject.identity is asked or (asked in _NODES and is_node(subject))
+
+
+def _order(right: Right) -> tuple[str, str, str, str, tuple[str, ...]]:
+    return (right.cloud, right.subject, right.grant, right.action, right.resources)
+
+
+def trusts(subject: Subject) -> tuple[str, ...]:
+    """Who may become it, by its own trust policies: `Service ec2.amazonaws.com`, with conditions."""
+    out: list[str] = []
+    for policy in subject.of_kind(PolicyKind.TRUST):
+        for statement in policy.statements:
+            if statement.effect == "Allow":
+                bounds = f" if {' and '.join(bounds_of(statement))}" if statement.tests else ""
+                out += [f"{kind} {name}{bounds}" for kind, name in statement.principals]
+    return tuple(out)
+
+
+def operations_of(subject: Subject) -> tuple[Operation, ...]:
+    """What skyplan does as that identity in that cloud."""
+    if subject.identity is None or is_node(subject):
+        return ()
+    try:
+        found: tuple[Operation, ...] = import_module(f"planner.iam.operations.{subject.cloud.value}").OPERATIONS
+    except ModuleNotFoundError:
+        return ()
+    return tuple(o for o in found if o.identity is subject.identity)
+
+
+def _with_reasons(
+    right: Right, subject: Subject, audited: Audited, operations: Sequence[Operation], grants: Sequence[Grant]
+) -> Right:
+    if is_node(subject):
+        return replace(right, reason=_reason(right, grants))
+    needed = dict.fromkeys(said(o) for o in operations if any(_takes_in(right.action, a) for a in o.actions))
+    used: bool | None = None
+    if subject.identity is not None:
+        planned = audited.needs.get((subject.identity, subject.cloud))
+        if planned is not None:
+            used = any(_takes_in(right.action, action) for action in planned)
+    return replace(right, needed_by=tuple(needed), used=used)
+
+
+def said(operation: Operation) -> str:
+    """`create aws_instance (compute)`."""
+    return f"{operation.step.value} {operation.resource}" + (f" ({operation.stack})" if operation.stack else "")
+
+
+def _takes_in(pattern: str, action: str) -> bool:
+    return fnmatchcase(action.lower(), pattern.lower())
+
+
+def _grants(gathered: Gathered) -> tuple[Grant, ...]:
+    return tuple(dict.fromkeys(g for s in gathered.plans for found in s.plan.grants.values() for g in found))
+
+
+def _reason(right: Right, grants: Iterable[Grant]) -> str:
+    """Of the grant of that identity whose place the right names, the longest first."""
+    text = " ".join((*right.resources, *right.bounds, right.grant))
+    part = node_part(right)
+    best: tuple[int, str] = (0, "")
+    for grant in grants:
+        place = grant.resource.split("://", 1)[-1].rstrip("/")
+        bucket, _, prefix = place.partition("/")
+        fits = bucket in text and (not prefix or prefix in text)
+        if grant.identity is part and fits:
+            best = max(best, (len(place), f"{grant.reason}: {grant.resource}"))
+    return best[1]

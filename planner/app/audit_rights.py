@@ -1,0 +1,78 @@
+"""Rights of every cloud as rows with one form: what is explained, and what a change is told by.  Evaluates nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from planner.model.audit_report import Right
+from planner.model.grants import Identity
+from planner.model.policy import PolicyKind
+
+if TYPE_CHECKING:
+    from planner.model.policy import AwsPolicy, Statement, Subject
+
+_NODES = (Identity.NODE_DATA, Identity.NODE_CHECKPOINT)
+
+
+def label(subject: Subject) -> str:
+    """The word skyplan has for it, else its own name."""
+    return subject.identity.value if subject.identity else subject.name
+
+
+def rights_of(subject: Subject) -> Iterator[Right]:
+    """One row per action (AWS, Azure, a custom role of Google's) or role.  What is denied, and what bounds it, are rows too: dropping one widens."""
+    for policy in subject.policies:
+        if policy.kind is not PolicyKind.TRUST:
+            yield from _aws(subject, policy)
+    for b in subject.bindings:
+        bounds = (b.condition,) if b.condition else ()
+        for action in b.permissions or (b.role,):
+            yield _right(subject, b.role, action, (b.on,), bounds)
+    for a in subject.assignments:
+        without = tuple(f"not {one}" for one in (*a.not_actions, *a.not_data_actions))
+        bounds = ((a.condition,) if a.condition else ()) + without
+        for action in (*a.actions, *a.data_actions) or (a.role,):
+            yield _right(subject, a.role, action, (a.scope,), bounds)
+    for p in subject.permits:
+        bounds = (("paths " + ", ".join(p.paths),) if p.paths else ()) + (("anonymous",) if p.anonymous else ())
+        yield _right(subject, p.role, p.role, (p.on,), bounds)
+
+
+def _aws(subject: Subject, policy: AwsPolicy) -> Iterator[Right]:
+    for number, s in enumerate(policy.statements, start=1):
+        grant = f"{policy.name}/{s.sid or f'statement {number}'}"
+        actions = s.actions or tuple(f"all but {one}" for one in s.not_actions)
+        resources = s.resources or tuple(f"all but {one}" for one in s.not_resources)
+        for action in actions:
+            said = action if s.effect == "Allow" else f"denied {action}"
+            if policy.kind is not PolicyKind.IDENTITY:
+                said = f"{policy.kind.value} {said}"
+            yield _right(subject, grant, said, resources, bounds_of(s))
+
+
+def bounds_of(statement: Statement) -> tuple[str, ...]:
+    """`ec2:InstanceType StringLike p5*`."""
+    return tuple(f"{t.key} {t.operator} {', '.join(t.values)}" for t in statement.tests)
+
+
+def _right(subject: Subject, grant: str, action: str, resources: tuple[str, ...], bounds: tuple[str, ...]) -> Right:
+    return Right(
+        cloud=subject.cloud.value,
+        subject=subject.name,
+        grant=grant,
+        action=action,
+        resources=resources,
+        bounds=bounds,
+    )
+
+
+def node_part(right: Right) -> Identity:
+    """Of a node's role, which of the two identities the right belongs to: its policies are named by them."""
+    writes = Identity.NODE_CHECKPOINT.value in right.grant
+    return Identity.NODE_CHECKPOINT if writes else Identity.NODE_DATA
+
+
+def is_node(subject: Subject) -> bool:
+    """A node's."""
+    return subject.identity in _NODES

@@ -1,0 +1,231 @@
+"""From files to what an audit looks at: plans, folders of stacks, Terraform JSON of a user's own.
+
+Decides what a file is by its content, and gathers every problem before one is raised.  Judges no right.  Needs neither Node nor Terraform: plans are
+composed to the inputs of their stacks, and those are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner.app import compose
+from planner.app.audit_tree import Tree, unread
+from planner.app.inputs import PLAN_SUFFIX, shown
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import InputError
+from planner.model.plan import PlacementPlan, from_document
+from planner.model.policy import Audited
+from planner.spec.normal import workload_from_document
+
+if TYPE_CHECKING:
+    from planner.model.market import Market
+    from planner.model.project import Project
+    from planner.model.stack import AnyStack
+
+Advance = Callable[[str], None]
+"""Called before each piece of work, with its name."""
+_NEITHER = "neither a plan of skyplan nor Terraform JSON"
+#: what a configuration, a plan, a state or a state file has at its top
+_TERRAFORM = frozenset(
+    {
+        "resource",
+        "data",
+        "module",
+        "output",
+        "provider",
+        "terraform",
+        "variable",
+        "locals",
+        "planned_values",
+        "values",
+        "resources",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What plans are composed with."""
+
+    project: Project
+    market: Market
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSource:
+    """A plan, the file it came from, and the stacks of its choice."""
+
+    plan: PlacementPlan
+    file: str
+    stacks: tuple[AnyStack, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """All that was read."""
+
+    audited: Audited
+    sources: tuple[str, ...] = ()
+    plans: tuple[PlanSource, ...] = ()
+
+
+@dataclass(slots=True)
+class _Reading:
+    tree: Tree
+    around: Around
+    advance: Advance
+    problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    sources: list[str] = field(default_factory=list[str])
+    plans: list[PlanSource] = field(default_factory=list[PlanSource])
+    found: list[Audited] = field(default_factory=list[Audited])
+
+    def path(self, path: Path) -> None:
+        """A file, or a folder of them."""
+        files = self.tree.below(path)
+        if files is None:
+            if self.tree.sparse and not self.tree.has(path):
+                return
+            self.file(path)
+            return
+        known = [f for f in files if f.name.endswith((PLAN_SUFFIX, ".tf.json"))]
+        for file in known:
+            self.file(file)
+        if not known and not self.tree.sparse:
+            why = f"holds no {PLAN_SUFFIX[1:]}, no cdk.tf.json and no other .tf.json"
+            self.problems.append(unread(path, why))
+
+    def file(self, path: Path) -> None:
+        """By its content: a plan, or Terraform."""
+        self.advance(f"reading {shown(path)}")
+        text = self.text(path)
+        document = None if text is None else self.json(text, path)
+        if text is None or document is None:
+            return
+        if "ranked" in document or path.name.endswith(PLAN_SUFFIX):
+            self.plan(document, path)
+        else:
+            self.terraform(document, path, text)
+
+    def text(self, path: Path) -> str | None:
+        try:
+            return self.tree.text(path)
+        except InputError as error:
+            self.problems += [unread(path, d.summary) for d in error.diagnostics]
+            return None
+
+    def json(self, text: str, path: Path) -> dict[str, Any] | None:
+        try:
+            document: Any = json.loads(text)
+        except json.JSONDecodeError as error:
+            self.problems.append(unread(path, f"not JSON: {error.msg}", error.lineno, error.colno))
+        except RecursionError:
+            self.problems.append(unread(path, "nested too deeply"))
+        else:
+            if isinstance(document, dict):
+                return document  # pyright: ignore[reportUnknownVariableType]
+            self.problems.append(unread(path, _NEITHER))
+        return None
+
+    def plan(self, document: dict[str, Any], path: Path) -> None:
+        try:
+            plan = from_document(document, shown(path))
+            stacks = stacks_of(plan, self.around)
+        except InputError as error:
+            self.problems += [unread(path, d.summary) for d in error.diagnostics]
+        except (KeyError, StopIteration, TypeError, ValueError) as error:
+            why = f"names what is not in skyplan.yaml or in the catalog any more: {error}"
+            self.problems.append(unread(path, why))
+        else:
+            self.sources.append(shown(path))
+            self.plans.append(PlanSource(plan=plan, file=shown(path), stacks=stacks))
+
+    def terraform(self, document: dict[str, Any], path: Path, text: str) -> None:
+        from planner.iam.read.terraform import read_terraform  # noqa: PLC0415 - not needed for plans
+
+        if not _TERRAFORM & document.keys():
+            self.problems.append(unread(path, _NEITHER))
+            return
+        try:
+            self.found.append(read_terraform(document, file=shown(path), text=text))
+        except InputError as error:
+            self.problems += [d if d.code == "SKY-IAM-902" else unread(path, d.summary) for d in error.diagnostics]
+        else:
+            self.sources.append(shown(path))
+
+
+def stacks_of(plan: PlacementPlan, around: Around) -> tuple[AnyStack, ...]:
+    """The choice's stacks, of all parts; none where nothing is feasible."""
+    if not plan.ranked:
+        return ()
+    workload = workload_from_document(plan.job)
+    sets = compose.stack_sets(plan.ranked, plan.choice, workload, around.project, around.market, generation=1)
+    out: list[AnyStack] = []
+    for one in sets:
+        out += [one.network, *([one.addresses] if one.addresses else []), one.access, one.compute]
+    return tuple(out)
+
+
+def gather(
+    paths: Sequence[Path], terraform: Sequence[Path], tree: Tree, around: Around, advance: Advance = lambda _: None
+) -> Gathered:
+    """Read everything.  Raises InputError with every problem of every file (SKY-IAM-902)."""
+    reading = _Reading(tree, around, advance)
+    for path in paths:
+        reading.path(path)
+    for path in terraform:
+        if tree.sparse and not tree.has(path):
+            continue
+        advance(f"reading {shown(path)}")
+        text = reading.text(path)
+        document = None if text is None else reading.json(text, path)
+        if text is not None and document is not None:
+            reading.terraform(document, path, text)
+    if reading.problems:
+        raise InputError(sorted(reading.problems, key=Diagnostic.sort_key))
+    if reading.plans:
+        reading.found.append(_read_plans(reading.plans, around, advance))
+    return Gathered(
+        audited=merged(reading.found), sources=tuple(dict.fromkeys(reading.sources)), plans=tuple(reading.plans)
+    )
+
+
+def _read_plans(plans: Sequence[PlanSource], around: Around, advance: Advance) -> Audited:
+    from planner.iam.read.inputs import read_inputs  # noqa: PLC0415 - not needed for Terraform
+
+    advance("composing stacks")
+    stacks: dict[str, AnyStack] = {stack.name: stack for source in plans for stack in source.stacks}
+    stacks |= {stack.name: stack for stack in foundations(plans, around)}
+    return read_inputs(list(stacks.values()))
+
+
+def foundations(plans: Sequence[PlanSource], around: Around) -> tuple[AnyStack, ...]:
+    """The control identities of every target that the plans' choices lie in."""
+    del plans, around
+    return ()
+
+
+def merged(found: Iterable[Audited]) -> Audited:
+    """Everything once: two plans in one region share its network and its foundation."""
+    parts = list(found)
+    out: dict[str, Any] = {}
+    for each in fields(Audited):
+        if each.name == "needs":
+            needs: dict[Any, dict[str, str]] = {}
+            for part in parts:
+                for key, value in part.needs.items():
+                    needs[key] = needs.get(key, {}) | value
+            out["needs"] = needs
+        else:
+            out[each.name] = tuple(dict.fromkeys(item for part in parts for item in getattr(part, each.name)))
+    return Audited(**out)
+
+
+def warnings_of(audited: Audited) -> list[Diagnostic]:
+    """What holds rights and could not be read: said, since an audit that is silent about it would lie."""
+    from planner.model.diagnostic import Severity  # noqa: PLC0415 - beside its use
+
+    return [Diagnostic(code="SKY-IAM-902", summary=text, severity=Severity.WARNING) for text in audited.unread]
