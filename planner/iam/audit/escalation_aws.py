@@ -16,7 +16,7 @@ from planner.iam.audit.patterns import tokens as tokens_of
 from planner.iam.audit.powers import CODE_RUNNERS, CONTROL, MACHINES, SERVICES, SPOT
 from planner.iam.audit.registry import Rule
 from planner.iam.audit.tags import PROJECT, project_of, tagged
-from planner.iam.audit.witness import ANY, STRANGER, Question, opening, openings
+from planner.iam.audit.witness import ANY, Question, opening, openings
 from planner.model.finding import Finding, Level
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, Statement, Subject, Test
@@ -82,7 +82,7 @@ def role_to_any_service(audited: Audited) -> Iterator[Finding]:
         action=PASS,
         kind="role",
         guard=lambda one: one == key,
-        foreign={_SERVICE_KEY: f"{STRANGER}.amazonaws.com"},
+        present=(_SERVICE_KEY,),
         named=True,
     )
     for subject in subjects(audited, Cloud.AWS):
@@ -142,7 +142,7 @@ def user_data_changed(audited: Audited) -> Iterator[Finding]:
         action="ec2:ModifyInstanceAttribute",
         kind="instance",
         guard=lambda key: tagged(key) or key == "ec2:attribute",
-        foreign={"ec2:Attribute": "UserData"},
+        present=("ec2:Attribute",),
     )
     rest = [Question(action=f"ec2:{step}Instances", kind="instance", guard=tagged) for step in ("Stop", "Start")]
     yield from together(

@@ -15,7 +15,7 @@ from planner.iam.audit.lines import guarded, instead, only, written
 from planner.iam.audit.places import azure_level, gcp_guarded, gcp_permits, gcp_wide, permits
 from planner.iam.audit.registry import Rule
 from planner.iam.audit.tags import PROJECT, project_of, tags
-from planner.iam.audit.witness import ACCOUNT, REGION, STRANGER, Opening, Question, opening
+from planner.iam.audit.witness import ACCOUNT, REGION, Opening, Question, opening
 from planner.model.finding import Finding, Level
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, RoleAssignment, RoleBinding, Statement, Subject, Test
@@ -109,7 +109,7 @@ def any_type(audited: Audited) -> Iterator[Finding]:
             action=RUN,
             kind="instance",
             guard=lambda key: key == "ec2:instancetype",
-            foreign={"ec2:InstanceType": f"{STRANGER}.metal"},
+            present=("ec2:InstanceType",),
         )
         for found in each(subject, [asked]):
             test = Test(operator="StringLike", key="ec2:InstanceType", values=("TYPE.SIZE",))
@@ -136,7 +136,7 @@ def any_region(audited: Audited) -> Iterator[Finding]:
             action=RUN,
             kind="instance",
             guard=_REGIONS.__contains__,
-            foreign={"aws:RequestedRegion": REGION, "ec2:Region": REGION},
+            present=("aws:RequestedRegion", "ec2:Region"),
         )
         for found in each(subject, [asked]):
             # a resource that names its region bounds it
@@ -153,7 +153,7 @@ def any_image(audited: Audited) -> Iterator[Finding]:
             action=RUN,
             kind="image",
             guard=tags(subject, "aws:resourcetag/", "ec2:resourcetag/", others=others),
-            foreign={"ec2:Owner": ACCOUNT},
+            present=("ec2:Owner",),
         )
         for found in each(subject, [asked]):
             test = Test(operator="StringEquals", key="ec2:Owner", values=("amazon", "${aws:PrincipalAccount}"))

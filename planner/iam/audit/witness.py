@@ -13,16 +13,31 @@ from dataclasses import dataclass, field
 
 from planner.iam.audit.find import Held, allowing, denying
 from planner.iam.evaluate.aws import Decision, Request, judge
-from planner.model.policy import PolicyKind, Statement, Subject, Test
+from planner.model.policy import AwsPolicy, PolicyKind, Statement, Subject, Test
 
 #: whatever is nobody's that one knows: not a tag, a role or a region of anyone's
 STRANGER = "stranger"
 ACCOUNT = "999999999999"
 REGION = "xx-stranger-1"
+#: what a stranger's request carries under keys whose values have a form, by key in lower case; `STRANGER` under others
+STRANGERS: Mapping[str, str] = {
+    "aws:requestedregion": REGION,
+    "ec2:attribute": "UserData",
+    "ec2:instanceprofile": f"arn:aws:iam::{ACCOUNT}:instance-profile/{STRANGER}",
+    "ec2:instancetype": f"{STRANGER}.metal",
+    "ec2:launchtemplate": f"arn:aws:ec2:{REGION}:{ACCOUNT}:launch-template/{STRANGER}",
+    "ec2:newinstanceprofile": f"arn:aws:iam::{ACCOUNT}:instance-profile/{STRANGER}",
+    "ec2:owner": ACCOUNT,
+    "ec2:region": REGION,
+    "iam:passedtoservice": f"{STRANGER}.amazonaws.com",
+    "iam:permissionsboundary": f"arn:aws:iam::{ACCOUNT}:policy/{STRANGER}",
+    "iam:policyarn": "arn:aws:iam::aws:policy/AdministratorAccess",
+}
 #: a resource of whatever kind the action takes
 ANY = "*"
 _ARN_PARTS = 6
 _ALL_OF_A_KIND = re.compile(r"(?:[A-Za-z-]+[:/])?\*")
+_IN_ACCOUNT = re.compile(r"arn:[^:]*:[^:]*:[^:]*:(\d{12}):")
 _VARIABLE = re.compile(r"\$\{([A-Za-z0-9-]+:[^}*?$]+)\}")
 _NEGATIVE = ("stringnot", "arnnot", "notip", "numericnot", "datenot")
 Context = dict[str, tuple[str, ...]]
@@ -43,7 +58,7 @@ class Question:
     kind     of the resource, as ARNs say it (`instance`, `role`), or `ANY`; "" = the action names none
     guard    which condition keys guard it: they are taken away
     extra    what such a request always carries
-    foreign  values of a stranger's, by key, for what the request carries in any case; `STRANGER` for other guard keys
+    present  guard keys that such a request carries in any case: it is not asked without them
     named    resources without a wildcard count too
     """
 
@@ -51,7 +66,7 @@ class Question:
     kind: str = ""
     guard: Callable[[str], bool] = field(default=lambda _: False)
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    foreign: Mapping[str, str] = field(default_factory=dict[str, str])
+    present: tuple[str, ...] = ()
     named: bool = False
 
 
@@ -63,8 +78,9 @@ def openings(subject: Subject, question: Question) -> Iterator[Opening]:
     policies = tuple(one for one in subject.policies if one.kind not in {PolicyKind.TRUST, PolicyKind.RESOURCE})
     denied = denying(subject, question.action)
     bounds = _bounds(subject, question.action)
+    home = _home(policies)
     for held in given:
-        for request in _requests(held[1], question, denied, bounds):
+        for request in _requests(held[1], question, denied, bounds, home):
             if judge(policies, request).decision is Decision.ALLOW:
                 yield Opening(held=held, request=request)
                 break
@@ -75,6 +91,18 @@ def opening(subject: Subject, question: Question) -> Opening | None:
     return next(openings(subject, question), None)
 
 
+def _home(policies: tuple[AwsPolicy, ...]) -> str:
+    """The account that the policies are of, as far as they say: `*` reaches no other, and a Deny may name it."""
+    named = (
+        found[1]
+        for policy in policies
+        for statement in policy.statements
+        for pattern in (*statement.resources, *statement.not_resources)
+        if (found := _IN_ACCOUNT.match(pattern))
+    )
+    return next(named, ACCOUNT)
+
+
 def _bounds(subject: Subject, action: str) -> list[Statement]:
     """What a boundary or a session allows of it."""
     kinds = (PolicyKind.BOUNDARY, PolicyKind.SESSION)
@@ -82,9 +110,9 @@ def _bounds(subject: Subject, action: str) -> list[Statement]:
 
 
 def _requests(
-    statement: Statement, question: Question, denied: list[Statement], bounds: list[Statement]
+    statement: Statement, question: Question, denied: list[Statement], bounds: list[Statement], home: str
 ) -> Iterator[Request]:
-    for resource in resources(statement, question):
+    for resource in resources(statement, question, home):
         for bound in bounds or [None]:
             tests = (*statement.tests, *(bound.tests if bound else ()))
             for context in _contexts(tests, denied, question, resource):
@@ -107,16 +135,13 @@ def _contexts(tests: tuple[Test, ...], denied: list[Statement], question: Questi
     guards = {key for key in made if question.guard(key.lower())}
     guards |= {test.key for test in _all(tests, denied) if question.guard(test.key.lower())}
     bare = {key: values for key, values in made.items() if key not in guards}
-    foreign = {key.lower(): value for key, value in question.foreign.items()}
-    stranger = {key: (foreign.get(key.lower(), STRANGER),) for key in sorted(guards)}
-    if not foreign:
+    stranger: Context = {key: (STRANGERS.get(key.lower(), STRANGER),) for key in sorted(guards)}
+    for key in question.present:
+        _set(stranger, key, (STRANGERS.get(key.lower(), STRANGER),))
+    if not question.present:
         yield bare
-    if guards or foreign:
-        yield {
-            **bare,
-            **stranger,
-            **{key: (value,) for key, value in question.foreign.items() if not _has(stranger, key)},
-        }
+    if stranger:
+        yield {**bare, **stranger}
 
 
 def _all(tests: tuple[Test, ...], denied: list[Statement]) -> Iterator[Test]:
@@ -215,18 +240,18 @@ def _stand_in(found: re.Match[str]) -> str:
     return STRANGER if text[0] == "*" else "x"
 
 
-def resources(statement: Statement, question: Question) -> Iterator[str]:
+def resources(statement: Statement, question: Question, home: str = ACCOUNT) -> Iterator[str]:
     """Resources of that kind that a statement reaches: a stranger's for each wildcard, and the named ones where they count."""
     if not question.kind:
         yield "*"
         return
     patterns = ("*",) if statement.not_resources else statement.resources
     service = question.action.partition(":")[0]
-    made = (reached(pattern, question.kind, service, named=question.named) for pattern in patterns)
+    made = (reached(pattern, question.kind, service, named=question.named, home=home) for pattern in patterns)
     yield from dict.fromkeys(one for one in made if one)
 
 
-def reached(pattern: str, kind: str, service: str, *, named: bool) -> str:
+def reached(pattern: str, kind: str, service: str, *, named: bool, home: str = ACCOUNT) -> str:
     """A resource of the kind that the pattern takes in; "" where it takes in none, or only named ones and those do not count.
 
     A policy's variable ties the resource to who asks (`user/${aws:username}`): that is nobody else's.
@@ -242,7 +267,7 @@ def reached(pattern: str, kind: str, service: str, *, named: bool) -> str:
     if not place:
         return ""
     region = "" if service in {"iam", "s3"} else parts[3].replace("*", REGION)
-    account = "" if kind == "image" and parts[4] in {"", "*"} else parts[4].replace("*", ACCOUNT)
+    account = "" if kind == "image" and parts[4] in {"", "*"} else parts[4].replace("*", home)
     front = ["arn", parts[1].replace("*", "aws"), parts[2].replace("*", service), region, account]
     return concrete(":".join([*front, place]))
 

@@ -41,8 +41,7 @@ FOLDER = Path(__file__).parent / "fixtures"
 
 def files(rule, outcome):
     """Fixtures of a rule; `outcome` is `fail` or `pass`.  The one without a variant first."""
-    found = [path for path in FOLDER.glob(f"{rule}*.{outcome}.json")]
-    return sorted(found, key=lambda path: (path.name.count("."), path.name))
+    return sorted(FOLDER.glob(f"{rule}*.{outcome}.json"), key=lambda path: (path.name.count("."), path.name))
 
 
 def load(path):
