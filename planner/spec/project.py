@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from planner.model import iam_codes
 from planner.model.diagnostic import Diagnostic, Location, ordered
 from planner.model.project import Project, Rendezvous, Suppression, default_targets
 from planner.spec import parts, secret, stores, units
@@ -17,6 +18,7 @@ from planner.spec.constraints import CLOUDS, constraints
 from planner.spec.dates import moment
 from planner.spec.federation import federations
 from planner.spec.fields import Fields, Report
+from planner.spec.near import did_you_mean
 from planner.spec.patterns import is_glob, specific_first
 from planner.spec.prices import price_overrides, reservations
 from planner.spec.targets import targets
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 JOIN_SECRET: Final = "SKYPLAN_JOIN_SECRET"  # noqa: S105 -- a name
 _NAME: Final = r"[a-z][a-z0-9-]{0,38}[a-z0-9]"
 _VERSION: Final = r"(?:=|!=|>=|<=|~>|>|<)?\s*[0-9]+(?:\.[0-9]+){0,2}(?:-[0-9A-Za-z.]+)?"
-_RULE: Final = r"SKY-[A-Z]+-[0-9]{3}"
+#: rules whose findings may be accepted: what says that an audit itself is wrong may not
+_RULES: Final = frozenset(code for code, _, _ in iam_codes.ROWS) - {"SKY-IAM-901", "SKY-IAM-902", "SKY-IAM-904"}
 
 
 def parse_project(text: str, file: str, words: Words) -> tuple[Project, tuple[Diagnostic, ...]]:
@@ -212,6 +215,7 @@ def _suppressions(f: Fields) -> tuple[Suppression, ...]:
 
 
 def _rule(text: str) -> str:
-    if not re.fullmatch(_RULE, text, re.ASCII):
-        raise units.Malformed("is no rule", "write a rule's code, such as SKY-IAM-605")
+    if text not in _RULES:
+        hint = did_you_mean(text, _RULES) or "write a rule's code, such as SKY-IAM-605"
+        raise units.Malformed("is no rule whose findings can be accepted", hint)
     return text

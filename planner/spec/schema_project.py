@@ -213,7 +213,7 @@ def _suppression() -> Schema:
     return record(
         "A finding that the platform team accepts.",
         ("rule", "reason", "expires"),
-        rule=text("The rule's code.", "SKY-IAM-605", pattern="^SKY-[A-Z]+-[0-9]{3}$"),
+        rule=text("The rule's code.", "SKY-IAM-605", pattern="^SKY-IAM-([1-6][0-9]{2}|903)$"),
         reason=text("Why."),
         expires=_MOMENT,
         grant=text("Where it is accepted: a glob over the place a finding names; everywhere where nothing is said."),
