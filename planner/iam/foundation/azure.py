@@ -30,7 +30,7 @@ _JOINS = (
     "Microsoft.Network/networkSecurityGroups/join/action",
 )
 _USES = ("Microsoft.ManagedIdentity/userAssignedIdentities/assign/action",)
-#: built-in roles that nodes get (Microsoft Learn, built-in roles, read 2026-11): Storage Blob Data Reader, Key Vault Secrets User
+#: built-in roles that nodes get (Microsoft Learn, built-in roles): Storage Blob Data Reader, Key Vault Secrets User
 GIVEN_TO_NODES = ("2a2b9908-6ea1-4ae2-8e65-a410df84e7d1", "4633458b-17de-408a-b874-0445c86b69e6")
 #: what is not given here though an operation takes it, and why
 WITHHELD = {

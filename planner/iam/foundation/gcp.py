@@ -4,7 +4,7 @@ A document is one custom role with its one binding:
     {"role", "title", "permissions", "on": {"project": P} | {"bucket": B}, "condition": {"title", "expression"}, "reason", "limits": [what the cloud cannot say]}
 A role is split where its permissions need different conditions: a condition on a name also gates listing, which is checked on the project and has none
 (notes: three roles, not one).  Names can be asked of instances, disks and firewall rules; of networks, subnetworks, routers, addresses, resource
-policies and service accounts they cannot (Google's list of resource attributes in conditions, read 2026-11), so these rights hold for the project.
+policies and service accounts they cannot (Google's list of resource attributes in conditions), so these rights hold for the project.
 Handing on a node's identity is bound on that one account, by the job's access stack, and never here.
 Never run against live Google Cloud; that creating honours the condition on a name is Google's word.
 """
@@ -39,7 +39,7 @@ _NAMED = {
 }
 _LOOKING = (".get", ".list")
 _GRANTING = ".setIamPolicy"
-#: logical operators in one condition (Google's quota of IAM, read 2026-11)
+#: logical operators in one condition (Google's quotas of IAM, as of 2025)
 MOST_OPERATORS = 12
 
 Document = dict[str, Any]

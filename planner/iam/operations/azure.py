@@ -1,6 +1,6 @@
 """What skyplan does on Azure and the actions that it takes, by resource type of its stacks, by step, and by own call.
 
-By Microsoft's list of operations of each resource provider (read 2026-11) and the azurerm provider's requests (4.55); a reference from one resource
+By Microsoft's operations of each resource provider and the azurerm provider's requests (4.55), as they are known here; a reference from one resource
 to another takes an action on the other (`join`, `assign`, `deploy`), which only the error `LinkedAuthorizationFailed` tells for sure.
 Doubtful: a machine that joins a flexible scale set or a proximity group is taken to need `write` on it.  Never run against live Azure.
 Decides nothing about who gets what: that is `planner.iam.control`'s.

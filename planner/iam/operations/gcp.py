@@ -1,7 +1,7 @@
 """What skyplan does on GCP and the permissions that it takes, by resource type of its stacks, by step, and by own call.
 
-Which permission an API method checks is Google's documentation's word (Compute Engine, IAM, Cloud Storage, Secret Manager: permissions of each method,
-read 2026-11) and the Google provider's source (6.50: the requests that a resource makes).  Never run against live Google Cloud, and no emulator checks
+Which permission an API method checks is Google's documentation's word, and which methods a resource calls the provider's (6.50); both as they are known
+here, not read off method by method.  Never run against live Google Cloud, and no emulator checks
 Google's permissions: a missing one shows as a refused apply, a superfluous one only in the project's own recommender.
 Decides nothing about who gets what: that is `planner.iam.control`'s.
 """

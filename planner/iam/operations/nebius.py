@@ -1,6 +1,6 @@
 """What skyplan does on Nebius and the roles that it takes, by resource type of its stacks, by step, and by own call.
 
-Nebius documents roles, not permissions (docs.nebius.com/iam/authorization/roles, read 2026-10), and no role for compute alone: so an action here is a
+Nebius documents roles, not permissions (docs.nebius.com/iam/authorization/roles, 2026-10), and no role for compute alone: so an action here is a
 role, and a table of steps says less than on other clouds.  `admin` is what managing groups, permits and keys takes, on the tenant.
 Never run against live Nebius.  Decides nothing about who gets what: that is `planner.iam.control`'s.
 """
