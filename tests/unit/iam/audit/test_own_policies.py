@@ -1,0 +1,212 @@
+"""No rule finds anything in what skyplan renders itself: nodes' policies, and the control identities of the foundation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.iam.audit.registry import RULES, run
+from planner.iam.aws import policies as aws_policies
+from planner.iam.documents import policy_from
+from planner.iam.foundation import aws, azure, gcp, nebius
+from planner.model.control import ControlScope
+from planner.model.grants import Grant, Identity, Permission
+from planner.model.offer import Cloud
+from planner.model.policy import (
+    Audited,
+    Machine,
+    Permit,
+    PolicyKind,
+    RoleAssignment,
+    RoleBinding,
+    Subject,
+)
+
+ACCOUNT = "111122223333"
+GRANTS = (
+    Grant(
+        identity=Identity.NODE_DATA,
+        permission=Permission.READ_OBJECTS,
+        resource="s3://acme-corpus/llama/",
+        reason="data",
+    ),
+    Grant(
+        identity=Identity.NODE_CHECKPOINT,
+        permission=Permission.WRITE_CHECKPOINTS,
+        resource="s3://acme-ckpt/llama/",
+        reason="checkpoints",
+    ),
+    Grant(
+        identity=Identity.NODE_DATA,
+        permission=Permission.READ_SECRET,
+        resource="aws-secretsmanager://acme/hf",
+        reason="token",
+    ),
+)
+#: only what concerns rights in themselves: that a right is unused is a matter of a plan
+JUDGED = tuple(f"SKY-IAM-{number}" for number in (*range(101, 111), *range(201, 217)))
+
+
+def scope(cloud, account=ACCOUNT, **fields):
+    base = {
+        "cloud": cloud,
+        "project": "acme",
+        "target": "prod",
+        "account": account,
+        "regions": ("us-east-1", "us-west-2"),
+        "instance_types": ("p5.48xlarge", "g6e.*"),
+        "state": "acme-tfstate",
+    }
+    return ControlScope(**{**base, **fields})
+
+
+def told(found):
+    return [(one.rule, one.identity, one.grant, one.message, one.evidence) for one in found]
+
+
+@pytest.mark.parametrize("kms", [None, f"arn:aws:kms:us-east-1:{ACCOUNT}:key/k"])
+@pytest.mark.parametrize("account", [ACCOUNT, None])
+def test_nodes_on_aws(kms, account):
+    made = aws_policies(GRANTS, account=account, region="us-east-1", kms_key_arn=kms)
+    held = tuple(policy_from(one.document, kind=PolicyKind.IDENTITY, name=one.name) for one in made)
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"},
+        ],
+    }
+    node = Subject(
+        cloud=Cloud.AWS,
+        name="node",
+        origin="acc",
+        identity=Identity.NODE_DATA,
+        policies=(*held, policy_from(trust, kind=PolicyKind.TRUST, name="trust")),
+    )
+    assert told(run(Audited(subjects=(node,)), JUDGED)) == []
+
+
+def aws_foundation(given):
+    bounds = {one.name: one for one in aws.boundaries(given)}
+    return tuple(
+        Subject(
+            cloud=Cloud.AWS,
+            name=one.name,
+            origin="fnd-aws-prod",
+            identity=one.identity,
+            policies=(
+                *(policy_from(made.document, kind=PolicyKind.IDENTITY, name=made.name) for made in one.policies),
+                *(
+                    policy_from(bounds[name].document, kind=PolicyKind.BOUNDARY, name=name)
+                    for name in (one.boundary,)
+                    if name
+                ),
+            ),
+        )
+        for one in aws.identities(given)
+    )
+
+
+@pytest.mark.parametrize("fields", [{}, {"kms_key": f"arn:aws:kms:us-east-1:{ACCOUNT}:key/k"}])
+def test_control_identities_on_aws(fields):
+    subjects = aws_foundation(scope(Cloud.AWS, **fields))
+    spot = Machine(cloud=Cloud.AWS, origin="cmp", job="train", spot=True)
+    assert len(subjects) == 4
+    assert told(run(Audited(subjects=subjects, machines=(spot,)), JUDGED)) == []
+
+
+def test_a_target_that_names_no_types_is_told_so():
+    """Its platform team left cost without a bound: that is one finding, and the only one."""
+    found = run(Audited(subjects=aws_foundation(scope(Cloud.AWS, instance_types=()))), JUDGED)
+    assert [(one.rule, one.identity) for one in found] == [("SKY-IAM-104", "orchestrator")]
+
+
+def test_control_identities_on_gcp():
+    subjects = tuple(
+        Subject(
+            cloud=Cloud.GCP,
+            name=one.name,
+            origin="fnd-gcp-prod",
+            identity=one.identity,
+            bindings=tuple(
+                RoleBinding(
+                    member=one.name,
+                    role=made.document["role"],
+                    on=_on(made.document["on"]),
+                    permissions=tuple(made.document["permissions"]),
+                    condition=made.document.get("condition", {}).get("expression", ""),
+                )
+                for made in one.policies
+            ),
+        )
+        for one in gcp.identities(scope(Cloud.GCP, "acme-llm"))
+    )
+    assert any(one.bindings for one in subjects)
+    assert told(run(Audited(subjects=subjects), JUDGED)) == []
+
+
+def _on(place):
+    return f"projects/{place['project']}" if "project" in place else f"projects/_/buckets/{place['bucket']}"
+
+
+def test_control_identities_on_azure():
+    subscription = "00000000-0000-0000-0000-000000000001"
+    places = {
+        "group": f"/subscriptions/{subscription}/resourceGroups/llm",
+        "subscription": f"/subscriptions/{subscription}",
+    }
+    subjects = tuple(
+        Subject(
+            cloud=Cloud.AZURE,
+            name=one.name,
+            origin="fnd-azure-prod",
+            identity=one.identity,
+            assignments=tuple(
+                RoleAssignment(
+                    role=made.document["role"],
+                    scope=places[made.document["on"]],
+                    actions=tuple(made.document["actions"]),
+                    data_actions=tuple(made.document["data_actions"]),
+                    condition=made.document.get("condition", ""),
+                )
+                for made in one.policies
+                if isinstance(made.document.get("on"), str)
+            ),
+        )
+        for one in azure.identities(scope(Cloud.AZURE, subscription, resource_group="llm", tenant="t", state=""))
+    )
+    assert any(one.assignments for one in subjects)
+    assert told(run(Audited(subjects=subjects), JUDGED)) == []
+
+
+def test_control_identities_on_nebius():
+    given = scope(Cloud.NEBIUS, "project-e00compute", tenant="tenant-e00acme", state="")
+    subjects = tuple(
+        Subject(
+            cloud=Cloud.NEBIUS,
+            name=one.name,
+            origin="fnd-nebius-prod",
+            identity=one.identity,
+            permits=tuple(
+                Permit(role=made.document["role"], on=made.document["on"]["project"])
+                for made in one.policies
+                if "on" in made.document
+            ),
+        )
+        for one in nebius.identities(given)
+    )
+    assert any(one.permits for one in subjects)
+    assert told(run(Audited(subjects=subjects), JUDGED)) == []
+
+
+def test_the_well_scoped_orchestrator_is_clean():
+    """The policy that other linters find seven things in."""
+    document = json.loads((Path(__file__).parents[1] / "evaluate" / "aws_orchestrator.json").read_text())
+    policy = policy_from(document, kind=PolicyKind.IDENTITY, name="orchestrator")
+    subject = Subject(
+        cloud=Cloud.AWS, name="orchestrator", origin="x", identity=Identity.ORCHESTRATOR, policies=(policy,)
+    )
+    spot = Machine(cloud=Cloud.AWS, origin="cmp", job="train", spot=True)
+    assert told(run(Audited(subjects=(subject,), machines=(spot,)), JUDGED)) == []
+    assert set(JUDGED) <= set(RULES)
