@@ -116,7 +116,8 @@ def _asked(job: Mapping) -> Iterable[_Asked]:
         for entry in secrets.value.entries.values():
             for item in entry.value.items if isinstance(entry.value, Items) else (entry.value,):
                 if isinstance(item, Scalar):
-                    yield _Asked(field="secrets", words=(item.text.split("://", 1)[-1],), at=entry.key_at)
+                    name = item.text.split("://", 1)[-1].partition("/")[2]  # secret://STORE/NAME
+                    yield _Asked(field="secrets", words=(name,) if name else (), at=entry.key_at)
 
 
 def _prefix(field: str, node: Node, at: Location) -> _Asked:

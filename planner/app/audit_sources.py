@@ -93,22 +93,22 @@ class _Reading:
             return
         known = [f for f in files if f.name.endswith((PLAN_SUFFIX, ".tf.json"))]
         for file in known:
-            self.file(file)
+            self.file(file, root=path)
         if not known and not self.tree.sparse:
             why = f"holds no {PLAN_SUFFIX[1:]}, no cdk.tf.json and no other .tf.json"
             self.problems.append(unread(path, why))
 
-    def file(self, path: Path) -> None:
+    def file(self, path: Path, root: Path | None = None) -> None:
         """By its content: a plan, or Terraform."""
-        self.advance(f"reading {shown(path)}")
+        self.advance(f"reading {_name(path, root)}")
         text = self.text(path)
         document = None if text is None else self.json(text, path)
         if text is None or document is None:
             return
         if "ranked" in document or path.name.endswith(PLAN_SUFFIX):
-            self.plan(document, path)
+            self.plan(document, path, root)
         else:
-            self.terraform(document, path, text)
+            self.terraform(document, path, text, root)
 
     def text(self, path: Path) -> str | None:
         try:
@@ -130,9 +130,10 @@ class _Reading:
             self.problems.append(unread(path, _NEITHER))
         return None
 
-    def plan(self, document: dict[str, Any], path: Path) -> None:
+    def plan(self, document: dict[str, Any], path: Path, root: Path | None = None) -> None:
+        name = _name(path, root)
         try:
-            plan = from_document(document, shown(path))
+            plan = from_document(document, name)
             stacks = stacks_of(plan, self.around)
         except InputError as error:
             self.problems += [unread(path, d.summary) for d in error.diagnostics]
@@ -140,21 +141,30 @@ class _Reading:
             why = f"names what is not in skyplan.yaml or in the catalog any more: {error}"
             self.problems.append(unread(path, why))
         else:
-            self.sources.append(shown(path))
-            self.plans.append(PlanSource(plan=plan, file=shown(path), stacks=stacks))
+            self.sources.append(name)
+            self.plans.append(PlanSource(plan=plan, file=name, stacks=stacks))
 
-    def terraform(self, document: dict[str, Any], path: Path, text: str) -> None:
+    def terraform(self, document: dict[str, Any], path: Path, text: str, root: Path | None = None) -> None:
         from planner.iam.read.terraform import read_terraform  # noqa: PLC0415 - not needed for plans
 
         if not _TERRAFORM & document.keys():
             self.problems.append(unread(path, _NEITHER))
             return
+        name = _name(path, root)
         try:
-            self.found.append(read_terraform(document, file=shown(path), text=text))
+            self.found.append(read_terraform(document, file=name, text=text))
         except InputError as error:
             self.problems += [d if d.code == "SKY-IAM-902" else unread(path, d.summary) for d in error.diagnostics]
         else:
-            self.sources.append(shown(path))
+            self.sources.append(name)
+
+
+def _name(path: Path, root: Path | None) -> str:
+    """As it may stand in output: from the working folder, else from the folder that was named, so that files of one name stay apart."""
+    name = shown(path)
+    if root is not None and name == path.name and path.parent != Path():
+        return (Path(root.resolve().name) / path.relative_to(root)).as_posix()
+    return name
 
 
 def stacks_of(plan: PlacementPlan, around: Around) -> tuple[AnyStack, ...]:
