@@ -11,10 +11,10 @@ Only placements that the plan lists are tried.  Whether the plan may be applied 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from planner.app import compose
+from planner.app import compose, secrets_guard
 from planner.app.launch import Part, launch_parts, run_of
 from planner.app.lease import held
 from planner.app.lookup import instance_type
@@ -72,7 +72,7 @@ class Applied:
 
 
 def apply(order: Order, ports: Ports) -> Applied:
-    """Raises LeaseHeld, StalePlan (303, 318, 324), TerraformError (310, 311, 317), StateConflict, CloudError."""
+    """Raises InputError (SKY-IAM-504), LeaseHeld, StalePlan (303, 318, 324), TerraformError (310, 311, 317), StateConflict, CloudError."""
     plan = order.plan
     with held(ports, plan.name, wait_seconds=order.lease_timeout) as lease:
         writer = ports.record.writer(lease)
@@ -91,7 +91,9 @@ def apply(order: Order, ports: Ports) -> Applied:
                 give_back_endpoints(ports, writer, None)
                 raise StalePlan(order.stale)
             try:
-                run = _Candidates(order, ports, writer).first_that_runs(refused)
+                secrets_guard.refuse_plan(plan)
+                guarded = replace(ports, synth=secrets_guard.guarded(ports.synth))
+                run = _Candidates(order, guarded, writer).first_that_runs(refused)
             except StateConflict:
                 raise  # another process has taken over: nothing here is ours to end
             except SkyplanError:
@@ -166,10 +168,11 @@ class _Candidates:
         raise _none_left(self._order.plan, refused)
 
     def _try(self, p: Placement) -> Run:
-        """Prepare the candidate's place and launch it; of a split job, the places of all its parts.  Raises Refused."""
+        """Prepare the candidate's place and launch it; of a split job, the places of all its parts.  Raises Refused, InputError (SKY-IAM-504)."""
         from stacks.wiring import compute_variables  # noqa: PLC0415 - beside its use
 
         plan, ports, writer = self._order.plan, self._ports, self._writer
+        secrets_guard.refuse_stacks(self._sets(p))
         try:
             if p.parts:
                 prepared = self._preparer.prepare_parts(lambda endpoints: self._sets(p, None, endpoints))
