@@ -194,6 +194,14 @@ def ending(r: Rendered) -> Found:
     yield from ends_in_user_data(r)
 
 
+_ORCHESTRATOR = "${data.azurerm_user_assigned_identity.orchestrator.principal_id}"
+_LAUNCHER = {
+    ("identity-user", "${azurerm_user_assigned_identity.node.id}"),
+    ("node-join", "${azurerm_network_security_group.nodes.id}"),
+    ("node-join", "${azurerm_application_security_group.nodes.id}"),
+}
+
+
 def rights(r: Rendered) -> Found:
     expected = {(right, f"{bucket}/{prefix}") for right, bucket, prefix in data_rights(r)}
     expected |= {("secret", path) for path in secrets(r)}
@@ -203,6 +211,15 @@ def rights(r: Rendered) -> Found:
         yield "identities"
     if node(r).get("identity") != {"type": "UserAssigned", "identity_ids": ["${var.identity_id}"]}:
         yield "the node has another identity"
+    if r.case.access.orchestrator is not None and of_type(r.acc, "azurerm_role_definition"):
+        yield "a role is defined beside the foundation's"
+    launcher = {
+        (body["role_definition_name"].rpartition("skyplan-acme-")[2], body["scope"])
+        for body in of_type(r.acc, "azurerm_role_assignment").values()
+        if body.get("principal_id") == _ORCHESTRATOR
+    }
+    if launcher != (_LAUNCHER if r.case.access.orchestrator is not None else set()):
+        yield f"the orchestrator may {launcher}"
     for name, role in of_type(r.acc, "azurerm_role_definition").items():
         if role.get("permissions") != [{"actions": [], "data_actions": _WRITE}]:
             yield f"{name}: {role.get('permissions')}"
@@ -216,7 +233,7 @@ def granted(r: Rendered) -> set[tuple[str, str]]:
     """(right, place) of every assignment; a condition that does not hold reading and listing to the prefixes is another right."""
     out: set[tuple[str, str]] = set()
     for kind, name, body in resources(r.acc):
-        if kind != "azurerm_role_assignment":
+        if kind != "azurerm_role_assignment" or body.get("principal_id") == _ORCHESTRATOR:
             continue
         scope = str(body.get("scope"))
         ours = body.get("principal_id") == "${azurerm_user_assigned_identity.node.principal_id}"
@@ -240,6 +257,8 @@ def _role(body: dict[str, Any]) -> str:
         return "other"
     if body.get("role_definition_name") == "Storage Blob Data Reader":
         return "read"
+    if body.get("role_definition_name") == "skyplan-acme-checkpoints":
+        return "write"
     own = re.fullmatch(
         r"\$\{azurerm_role_definition\.[\w-]+\.role_definition_resource_id\}", str(body.get("role_definition_id"))
     )

@@ -243,6 +243,15 @@ def rights(r: Rendered) -> Found:
         yield f"nodes may {sorted(granted(r) ^ expected)}"
     if {"google_service_account_key", "google_project_iam_member"} & r.acc["resource"].keys():
         yield "a key of the account, or a role on the project"
+    who = r.case.access.orchestrator
+    launcher = {
+        "service_account_id": "${google_service_account.nodes.name}",
+        "role": "roles/iam.serviceAccountUser",
+        "member": f"serviceAccount:{who}",
+    }
+    given = of_type(r.acc, "google_service_account_iam_member")
+    if given != ({"orchestrator": launcher} if who else {}):
+        yield f"the nodes' account may be handed on by {given}"
 
 
 def granted(r: Rendered) -> set[tuple[str, str]]:
@@ -254,7 +263,7 @@ def granted(r: Rendered) -> set[tuple[str, str]]:
         "roles/secretmanager.secretAccessor": "secret",
     }
     for kind, name, body in resources(r.acc):
-        if "_iam_" not in kind:
+        if "_iam_" not in kind or kind == "google_service_account_iam_member":
             continue
         right = roles.get(str(body.get("role")), "other")
         if body.get("member") != "${google_service_account.nodes.member}":
