@@ -192,6 +192,7 @@ class AccessStack(_AzureStack):
             region=given.region,
             group=ref["resource_group"],
             tags=given.tags,
+            target=given.target,
         )
         held = azure.NodeIdentity(
             self, self._place, given.policies, given.account, foundation=given.orchestrator is not None

@@ -15,7 +15,7 @@ from modules import cdk
 from modules.azure.names import azure_tags, resource_name
 from modules.azure.session import session_supported as session_supported  # noqa: PLC0414 -- asked for here, kept where no CDK starts
 from modules.text import literal
-from planner.model.control_names import CHECKPOINTS, IDENTITY_USER, NODE_JOIN, control_name
+from planner.model.control_names import CHECKPOINTS, IDENTITY_USER, NODE_JOIN, control_name, role_name
 from planner.model.grants import Identity
 from planner.model.stack import PolicyDocument
 
@@ -45,6 +45,7 @@ class Place:
     region: str
     group: str
     tags: Tags
+    target: str = ""
 
     def attributes(self, limit: int, *parts: str) -> dict[str, Any]:
         """Name, group, location and tags of a resource."""
@@ -85,7 +86,7 @@ class NodeIdentity(cdk.Construct):
         document = policy.document
         store = self._store(document["resource"])
         if "definition" in document and self._foundation:
-            role = {"role_definition_name": control_name(self._place.project, CHECKPOINTS, limit=128)}
+            role = {"role_definition_name": role_name(self._place.project, self._place.target, CHECKPOINTS)}
         elif "definition" in document:
             role = {"role_definition_id": self._role(document["resource"]["name"], store, document["definition"])}
         else:
@@ -250,7 +251,7 @@ class Launching(cdk.Construct):
                 "azurerm_role_assignment",
                 {
                     "scope": on.ref(),
-                    "role_definition_name": control_name(place.project, role, limit=128),
+                    "role_definition_name": role_name(place.project, place.target, role),
                     "principal_id": found.ref("principal_id"),
                     "principal_type": "ServicePrincipal",
                     "skip_service_principal_aad_check": True,

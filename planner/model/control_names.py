@@ -30,6 +30,11 @@ def state_prefixes(project: str, identity: Identity) -> tuple[str, ...]:
     return tuple(f"skyplan/{project}/{kind}" for kind in STATE_OF.get(identity, ()))
 
 
-def role_guid(subscription: str, project: str, word: str) -> str:
+def role_name(project: str, target: str, word: str) -> str:
+    """Azure: name of a role that the foundation makes.  Names are one space for all subscriptions of a tenant, so the target is in it."""
+    return control_name(project, f"{target}-{word}", limit=128)
+
+
+def role_guid(subscription: str, project: str, target: str, word: str) -> str:
     """Azure: id of a role that the foundation makes, known before it is made, so that a condition can name it."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"skyplan:{subscription.lower()}/{project}/{word}"))
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"skyplan:{subscription.lower()}/{project}/{target}/{word}"))

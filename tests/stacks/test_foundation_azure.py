@@ -63,7 +63,7 @@ def test_whoever_assigns_roles_does_it_under_the_condition_everywhere(made):
 
 def test_ids_of_roles_are_known_before_they_are_made(made):
     for name, body in made["resource"]["azurerm_role_definition"].items():
-        assert body["role_definition_id"] == role_guid(azure_inputs.ACCOUNT, "acme", name)
+        assert body["role_definition_id"] == role_guid(azure_inputs.ACCOUNT, "acme", "prod", name)
 
 
 @pytest.mark.parametrize("missing", ["account", "resource_group"])
@@ -82,13 +82,13 @@ def test_the_orchestrator_gets_the_things_of_this_job_and_the_stack_defines_no_r
         if body["principal_id"] == ours
     }
     assert given == {
-        ("skyplan-acme-identity-user", "${azurerm_user_assigned_identity.node.id}"),
-        ("skyplan-acme-node-join", "${azurerm_network_security_group.nodes.id}"),
-        ("skyplan-acme-node-join", "${azurerm_application_security_group.nodes.id}"),
+        ("skyplan-acme-prod-identity-user", "${azurerm_user_assigned_identity.node.id}"),
+        ("skyplan-acme-prod-node-join", "${azurerm_network_security_group.nodes.id}"),
+        ("skyplan-acme-prod-node-join", "${azurerm_application_security_group.nodes.id}"),
     }
     assert "azurerm_role_definition" not in made["resource"]
     names = {body.get("role_definition_name") for body in made["resource"]["azurerm_role_assignment"].values()}
-    assert "skyplan-acme-checkpoints" in names
+    assert "skyplan-acme-prod-checkpoints" in names
 
 
 def test_without_an_orchestrator_nothing_changes(render):

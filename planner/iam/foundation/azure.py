@@ -17,7 +17,15 @@ from typing import Any
 from planner.iam.foundation.rights import actions, grants_of, reason
 from planner.iam.operations.azure import DATA_ACTIONS, OPERATIONS
 from planner.model.control import ControlScope
-from planner.model.control_names import CHECKPOINTS, IDENTITY_USER, NODE_JOIN, control_name, role_guid, state_prefixes
+from planner.model.control_names import (
+    CHECKPOINTS,
+    IDENTITY_USER,
+    NODE_JOIN,
+    control_name,
+    role_guid,
+    role_name,
+    state_prefixes,
+)
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError
 from planner.model.grants import CONTROL_IDENTITIES, Grant, Identity, Permission
@@ -127,8 +135,8 @@ def _role(
         if not {*found, *data}.isdisjoint(actions(OPERATIONS, grant.identity, (grant.permission,)))
     }
     document: Document = {
-        "role": control_name(scope.project, name, limit=128),
-        "guid": role_guid(scope.account, scope.project, name),
+        "role": role_name(scope.project, scope.target, name),
+        "guid": _guid(scope, name),
         "actions": list(found),
         "data_actions": list(data),
         "on": on,
@@ -160,14 +168,18 @@ def _given_later(scope: ControlScope, grants: tuple[Grant, ...]) -> tuple[Policy
     return tuple(out)
 
 
+def _guid(scope: ControlScope, word: str) -> str:
+    return role_guid(scope.account, scope.project, scope.target, word)
+
+
 def _assignable(scope: ControlScope) -> str:
     """The ABAC text by which the deployer gives and takes these roles only, to service principals only, and to no control identity.
 
     The identities are made in the same stack: their ids stand as Terraform's references.
     """
     own = (CHECKPOINTS, IDENTITY_USER, NODE_JOIN)
-    roles = ", ".join((*GIVEN_TO_NODES, *(role_guid(scope.account, scope.project, one) for one in own)))
-    on_nodes = ", ".join((*GIVEN_TO_NODES, role_guid(scope.account, scope.project, CHECKPOINTS)))
+    roles = ", ".join((*GIVEN_TO_NODES, *(_guid(scope, one) for one in own)))
+    on_nodes = ", ".join((*GIVEN_TO_NODES, _guid(scope, CHECKPOINTS)))
     control = ", ".join(f"${{azurerm_user_assigned_identity.{one.value}.principal_id}}" for one in CONTROL_IDENTITIES)
     clauses: list[str] = []
     for action, source in (("write", "@Request"), ("delete", "@Resource")):

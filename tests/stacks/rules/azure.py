@@ -214,7 +214,7 @@ def rights(r: Rendered) -> Found:
     if r.case.access.orchestrator is not None and of_type(r.acc, "azurerm_role_definition"):
         yield "a role is defined beside the foundation's"
     launcher = {
-        (body["role_definition_name"].rpartition("skyplan-acme-")[2], body["scope"])
+        (body["role_definition_name"].rpartition("skyplan-acme-prod-")[2], body["scope"])
         for body in of_type(r.acc, "azurerm_role_assignment").values()
         if body.get("principal_id") == _ORCHESTRATOR
     }
@@ -257,7 +257,7 @@ def _role(body: dict[str, Any]) -> str:
         return "other"
     if body.get("role_definition_name") == "Storage Blob Data Reader":
         return "read"
-    if body.get("role_definition_name") == "skyplan-acme-checkpoints":
+    if body.get("role_definition_name") == "skyplan-acme-prod-checkpoints":
         return "write"
     own = re.fullmatch(
         r"\$\{azurerm_role_definition\.[\w-]+\.role_definition_resource_id\}", str(body.get("role_definition_id"))
