@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
+from planner.iam.actions import has_key, resource_types
 from planner.iam.audit.find import Held, allowing, denying
 from planner.iam.evaluate.aws import Decision, Request, judge
 from planner.model.policy import AwsPolicy, PolicyKind, Statement, Subject, Test
@@ -138,10 +140,18 @@ def _contexts(tests: tuple[Test, ...], denied: list[Statement], question: Questi
     stranger: Context = {key: (STRANGERS.get(key.lower(), STRANGER),) for key in sorted(guards)}
     for key in question.present:
         _set(stranger, key, (STRANGERS.get(key.lower(), STRANGER),))
-    if not question.present:
-        yield bare
-    if stranger:
-        yield {**bare, **stranger}
+    carried = [{**bare, **stranger}] if question.present else [bare, *([{**bare, **stranger}] if stranger else [])]
+    for context in carried:
+        yield {key: values for key, values in context.items() if _carries(question.action, question.kind, key)}
+
+
+@lru_cache(maxsize=16384)
+def _carries(action: str, kind: str, key: str) -> bool:
+    """Whether such a request can have the key at all: one that asks for another is no witness.  What is not documented may have any."""
+    try:
+        return has_key(action, key, kind if kind in resource_types(action) else None)
+    except KeyError:
+        return True
 
 
 def _all(tests: tuple[Test, ...], denied: list[Statement]) -> Iterator[Test]:
