@@ -1,4 +1,4 @@
-"""Grants as AWS policies, judged by what they would allow (a small evaluator of Allow statements)."""
+"""Grants as AWS policies, judged by what they would allow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from planner.iam.aws import literal, policies
+from planner.iam.documents import policy_from
+from planner.iam.evaluate.aws import Request, judge
 from planner.model.grants import Grant, Identity, Permission
+from planner.model.policy import AwsPolicy, PolicyKind, Statement
 
 READ = Grant(
     identity=Identity.NODE_DATA, permission=Permission.READ_OBJECTS, resource="s3://acme-corpus/llama/", reason="data"
@@ -38,31 +41,21 @@ def render(*grants, account=ACCOUNT, kms=None, partition="aws"):
 
 
 def matches(pattern, value):
-    """IAM's own matching: `*`, `?` and escaped specials; nothing else is special."""
-    out = ""
-    for token in re.findall(r"\$\{[*?$]\}|.", pattern, re.DOTALL):
-        out += re.escape(token[2]) if token.startswith("${") else {"*": ".*", "?": "."}.get(token, re.escape(token))
-    return re.fullmatch(out, value, re.DOTALL) is not None
+    return allowed_by([Statement(actions=("s3:GetObject",), resources=(pattern,))], "s3:GetObject", value, {})
 
 
 def allowed(documents, action, resource, **context):
     context = {"aws:ResourceAccount": ACCOUNT, "aws:PrincipalAccount": ACCOUNT} | {
         key.replace("__", ":").replace("_", "-"): value for key, value in context.items()
     }
-    for document in documents:
-        for statement in document.document["Statement"]:
-            if action not in statement["Action"] or not any(matches(p, resource) for p in statement["Resource"]):
-                continue
-            good = True
-            for test, variables in statement.get("Condition", {}).items():
-                for name, values in variables.items():
-                    have = context.get(name)
-                    wanted = [v.replace("${aws:PrincipalAccount}", context["aws:PrincipalAccount"]) for v in values]
-                    like = matches if test == "StringLike" else str.__eq__
-                    good &= have is not None and any(like(v, have) for v in wanted)
-            if good:
-                return True
-    return False
+    read = [policy_from(one.document, kind=PolicyKind.IDENTITY, name=one.name) for one in documents]
+    statements = [statement for policy in read for statement in policy.statements]
+    return allowed_by(statements, action, resource, {key: (value,) for key, value in context.items()})
+
+
+def allowed_by(statements, action, resource, context):
+    policy = AwsPolicy(kind=PolicyKind.IDENTITY, name="node", statements=tuple(statements))
+    return judge([policy], Request(action=action, resource=resource, context=context)).allowed
 
 
 def test_r04_a_node_reads_its_data_and_nothing_beside_it():
