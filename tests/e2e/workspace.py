@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.identities import Identities
 from tests.emulators.aws import Aws
 from tests.emulators.terraform import Terraform
 
@@ -30,15 +31,33 @@ constraints: {clouds: [aws], instance_types: [g4dn.xlarge]}
 
 
 class Workspace:
-    """`skyplan.yaml`, `jobs/train.yaml`; the command line with the emulated AWS in its environment."""
+    """`skyplan.yaml`, `jobs/train.yaml`; the command line with the emulated AWS in its environment.
 
-    def __init__(self, folder: Path, aws: Aws, terraform: Terraform, backend: str = "", job: str = JOB) -> None:
+    With `identities`, the user may only become the foundation's identities, and every call from now on is judged.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        aws: Aws,
+        terraform: Terraform,
+        backend: str = "",
+        *,
+        job: str = JOB,
+        identities: Identities | None = None,
+    ) -> None:
         self.folder = folder
         self.aws = aws
+        self.identities = identities
         self.environment: Mapping[str, str] = {**terraform.environment, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+        project = PROJECT
+        if identities is not None:
+            self.environment = {**self.environment, **identities.environment}
+            project = f"project: {identities.scope.project}\ntargets:\n  - {identities.target}\n"
+            aws.enforce_access()
         (folder / "jobs").mkdir(parents=True)
         (folder / "jobs" / "train.yaml").write_text(job, encoding="utf-8")
-        (folder / "skyplan.yaml").write_text(PROJECT + backend, encoding="utf-8")
+        (folder / "skyplan.yaml").write_text(project + backend, encoding="utf-8")
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """In a process group of its own, so that it can be killed whole."""

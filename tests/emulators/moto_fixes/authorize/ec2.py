@@ -197,13 +197,13 @@ def _of_instance(caller: Caller, backend: Any, identity: str) -> Context:
     instance = next((i for i in backend.all_instances() if i.id == identity), None)
     if instance is None:
         return {}
-    options = getattr(instance, "metadata_options", None) or {}
+    options = instance.metadata_options
     found = {
         "ec2:InstanceID": identity,
         "ec2:InstanceType": instance.instance_type,
         "ec2:AvailabilityZone": instance.placement.zone,
-        "ec2:MetadataHttpTokens": options.get("HttpTokens"),
-        "ec2:MetadataHttpPutResponseHopLimit": options.get("HttpPutResponseHopLimit"),
+        "ec2:MetadataHttpTokens": options.http_tokens,
+        "ec2:MetadataHttpPutResponseHopLimit": options.http_put_response_hop_limit,
     }
     for association in backend.iam_instance_profile_associations.values():
         if association.instance.id == identity:
