@@ -1,0 +1,249 @@
+"""Rules 4xx: who may become an identity, and whose tokens are believed.  What the identity may then do is other rules' matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.iam.audit.find import Held, of_right, of_statement, of_subject, statements, subjects
+from planner.iam.audit.grown import blocked, listed
+from planner.iam.audit.guards import bound, by, demands, own_accounts
+from planner.iam.audit.lines import guarded, written
+from planner.iam.audit.patterns import ARN_PARTS
+from planner.iam.audit.registry import Rule
+from planner.model.finding import Finding, Level
+from planner.model.offer import Cloud
+from planner.model.policy import Audited, PolicyKind, Provider, RoleBinding, Statement, Subject, Test
+
+_WHO = by("aws:PrincipalArn", "aws:PrincipalTag/", "aws:userid", "aws:SourceArn")
+_SECOND_KEY = by(
+    "sts:ExternalId",
+    "aws:SourceAccount",
+    "aws:SourceArn",
+    "aws:SourceOrgID",
+    "aws:SourceOrgPaths",
+    "aws:PrincipalOrgID",
+    "aws:PrincipalOrgPaths",
+    "aws:PrincipalTag/",
+)
+#: services that take a role only for a resource of the account that the role is in, so that no other's can be slipped in
+_OWN_MACHINES = (
+    "ec2",
+    "ecs-tasks",
+    "lambda",
+    "pods.eks",
+    "eks",
+    "spotfleet",
+    "autoscaling",
+)
+_BECOMES = ("roles/iam.workloadIdentityUser", "roles/iam.serviceAccountTokenCreator", "roles/iam.serviceAccountUser")
+_ANY_SUBJECT = ("*", "repo:*", "repo:*/*", "repo:*:*", "?*", "system:serviceaccount:*:*", "project_path:*")
+_DIGITS = 12
+
+
+def anybody(audited: Audited) -> Iterator[Finding]:
+    """401."""
+    for subject in subjects(audited, Cloud.AWS):
+        for held in _trusting(subject):
+            wide = [name for kind, name in held[1].principals if kind in {"AWS", "*"} and _everybody(name)]
+            if held[1].not_principals or (wide and not _narrowed(subject, held[1], wide)):
+                who = f"everybody but {held[1].not_principals[0][1]}" if held[1].not_principals else listed(wide)
+                named = replace(held[1], principals=(("AWS", "arn:aws:iam::ACCOUNT:role/NAME"),), not_principals=())
+                yield of_statement(
+                    subject,
+                    held,
+                    f"{'anybody' if '*' in wide else 'whoever may act in ' + who} may become this identity",
+                    action="sts:AssumeRole",
+                    resource=who,
+                    fix=f"name the principals:\n{written(named)}",
+                )
+    for subject in subjects(audited, Cloud.GCP):
+        for binding in subject.bindings:
+            if binding.member.startswith("principalSet://") and binding.member.endswith("/*") and _becomes(binding):
+                yield _whole_pool(subject, binding)
+
+
+def _trusting(subject: Subject) -> Iterator[Held]:
+    denies = [s for policy in subject.of_kind(PolicyKind.TRUST) for s in policy.statements if s.effect == "Deny"]
+    return (
+        held
+        for held in statements(subject, PolicyKind.TRUST)
+        if held[1].effect == "Allow" and not blocked(held[1], denies)
+    )
+
+
+def _everybody(name: str) -> bool:
+    return name == "*" or name.endswith(":root") or (len(name) == _DIGITS and name.isdigit())
+
+
+def _narrowed(subject: Subject, statement: Statement, wide: list[str]) -> bool:
+    """Its conditions name who, or, of one foreign account, a second key that only the one meant knows."""
+    if bound(statement, _WHO):
+        return True
+    own = own_accounts(subject)
+    foreign = "*" not in wide and all(_account(name) not in own for name in wide)
+    return foreign and bound(statement, by("sts:ExternalId"))
+
+
+def _account(name: str) -> str:
+    parts = name.split(":")
+    return parts[4] if len(parts) == ARN_PARTS else name if name.isdigit() and len(name) == _DIGITS else ""
+
+
+def _becomes(binding: RoleBinding) -> bool:
+    return binding.role in _BECOMES or any(one.startswith("iam.serviceAccounts.get") for one in binding.permissions)
+
+
+def _whole_pool(subject: Subject, binding: RoleBinding) -> Finding:
+    pool = binding.member.removeprefix("principalSet:").removesuffix("/*")
+    named = replace(binding, member=f"principalSet:{pool}/attribute.repository/OWNER/REPOSITORY")
+    return of_right(
+        subject,
+        binding,
+        f"every identity of the pool {pool.rpartition('/')[2]} may become {binding.on}",
+        action=binding.role,
+        fix=f"name whose:\n{written(named)}",
+    )
+
+
+def web_identity(audited: Audited) -> Iterator[Finding]:
+    """402."""
+    for subject in subjects(audited, Cloud.AWS):
+        for held in _trusting(subject):
+            issuers = [
+                name for kind, name in held[1].principals if kind == "Federated" and ":saml-provider/" not in name
+            ]
+            issuers = [name for name in issuers if "cognito-identity" not in name]
+            missing = [claim for claim in ("aud", "sub") if not _claims(held[1], claim)] if issuers else []
+            if missing:
+                key = issuers[0].rpartition("oidc-provider/")[2]
+                values = {"aud": "sts.amazonaws.com", "sub": "repo:OWNER/REPOSITORY:ref:refs/heads/main"}
+                tests = [Test(operator="StringEquals", key=f"{key}:{one}", values=(values[one],)) for one in missing]
+                yield of_statement(
+                    subject,
+                    held,
+                    f"tokens of {listed(issuers)} are believed without {' and '.join(missing)}",
+                    action="sts:AssumeRoleWithWebIdentity",
+                    resource=", ".join(issuers),
+                    fix=f"write instead:\n{written(guarded(held[1], *tests))}",
+                )
+    for provider in audited.providers:
+        if provider.cloud in {Cloud.AZURE, Cloud.NEBIUS}:
+            missing = [
+                *(["audience"] if not provider.audiences else []),
+                *(["subject"] if not provider.condition else []),
+            ]
+            if missing:
+                message = f"tokens of {provider.issuer} are believed without {' and '.join(missing)}"
+                yield _of_provider(provider, message, "issuer, subject and audience: all three, exact")
+
+
+def _claims(statement: Statement, claim: str) -> bool:
+    """The claim is asked for, and with a value that says something.  Google calls its audience `aud` or `oaud`."""
+    ends = (":aud", ":oaud") if claim == "aud" else (f":{claim}",)
+    return any(
+        test.key.lower().endswith(ends) and demands(test) and not any(value in _ANY_SUBJECT for value in test.values)
+        for test in statement.tests
+    )
+
+
+def no_condition(audited: Audited) -> Iterator[Finding]:
+    """403."""
+    for provider in audited.providers:
+        if provider.cloud is Cloud.GCP and provider.condition.strip().lower() in {"", "true"}:
+            message = f"every token of {provider.issuer} is believed: the provider has no condition"
+            fix = "attribute_condition = \"assertion.repository_owner_id == 'OWNER_ID' && assertion.repository == 'OWNER/REPOSITORY'\""
+            yield _of_provider(provider, message, fix)
+
+
+def _of_provider(provider: Provider, message: str, fix: str) -> Finding:
+    holder = Subject(cloud=provider.cloud, name=provider.issuer, origin=provider.origin, location=provider.location)
+    evidence = f"issuer {provider.issuer}, audiences {listed(provider.audiences) or 'none'}, condition {provider.condition or 'none'}"
+    return of_subject(holder, message, grant=provider.issuer, evidence=evidence, fix=fix, location=provider.location)
+
+
+def no_second_key(audited: Audited) -> Iterator[Finding]:
+    """404."""
+    for subject in subjects(audited, Cloud.AWS):
+        own = own_accounts(subject)
+        for held in _trusting(subject):
+            if bound(held[1], _SECOND_KEY):
+                continue
+            accounts = [
+                name
+                for kind, name in held[1].principals
+                if kind == "AWS" and _account(name).isdigit() and _account(name) not in own
+            ]
+            services = [name for kind, name in held[1].principals if kind == "Service" and not _own_machines(name)]
+            if accounts or services:
+                mine = min(own) if own else "ACCOUNT"
+                test = (
+                    Test(operator="StringEquals", key="aws:SourceAccount", values=(mine,))
+                    if services
+                    else Test(operator="StringEquals", key="sts:ExternalId", values=("LONG_RANDOM_TEXT",))
+                )
+                yield of_statement(
+                    subject,
+                    held,
+                    f"{listed([*accounts, *services])} is trusted without a second key: it may be talked into acting for somebody else",
+                    action=", ".join(held[1].actions),
+                    resource=", ".join([*accounts, *services]),
+                    fix=f"write instead:\n{written(guarded(held[1], test))}",
+                )
+
+
+def _own_machines(service: str) -> bool:
+    return any(service.startswith(f"{name}.amazonaws.com") for name in _OWN_MACHINES)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="SKY-IAM-401",
+        level=Level.CRITICAL,
+        why=(
+            "A trust policy with `*` lets any AWS customer become the role; with an account's root, every identity in it that may assume anything, today's and "
+            "tomorrow's. On Google a whole pool is every repository and every workload of the issuer. A condition on who it is counts, and for one foreign "
+            "account an ExternalId."
+        ),
+        fix="Name the roles that may assume it; of a pool, the repository or workload.",
+        maps=("CKV_AWS_60", "CKV_AWS_61", "cloudsplaining AssumableByAnyPrincipal"),
+        check=anybody,
+        clouds="AWS: trust policies. Google: `principalSet://…/*` with a role on service accounts. Azure and Nebius have no trust of that kind; see 402.",
+    ),
+    Rule(
+        id="SKY-IAM-402",
+        level=Level.CRITICAL,
+        why=(
+            "An issuer such as GitHub signs tokens for everybody. Without the subject, any repository in the world becomes the role; without the audience, a "
+            "token that was meant for another service does. A subject that is a wildcard over all owners counts as none."
+        ),
+        fix="Require both `ISSUER:aud` and `ISSUER:sub`, with operators that fail where the claim is missing.",
+        maps=("CKV_AWS_358",),
+        check=web_identity,
+        clouds="AWS: trust in OIDC providers. Azure and Nebius: federated credentials without subject or audience. Google: 403.",
+    ),
+    Rule(
+        id="SKY-IAM-403",
+        level=Level.HIGH,
+        why=(
+            "A provider without a condition lets every token of its issuer into the pool. One binding that is too wide then opens the project to strangers; "
+            "the condition is what still holds when a binding is wrong."
+        ),
+        fix="Add attribute_condition with the owner's id.",
+        maps=("CKV_GCP_118", "TRV GCP-0068"),
+        check=no_condition,
+        clouds="Google only.",
+    ),
+    Rule(
+        id="SKY-IAM-404",
+        level=Level.MEDIUM,
+        why=(
+            "Another account or service acts for many customers. Whoever else is its customer asks it to use this role, whose ARN is no secret: the confused "
+            "deputy. Services that only take roles of their own account's machines (EC2, ECS, Lambda, EKS) are left out."
+        ),
+        fix="Require sts:ExternalId of accounts, aws:SourceAccount or aws:SourceArn of services.",
+        maps=("prowler iam_role_cross_service_confused_deputy_prevention",),
+        check=no_second_key,
+        clouds="AWS only. Which account a role is in is read from its ARN or its policies; an account number that is in neither is a foreign one.",
+    ),
+)
