@@ -25,18 +25,21 @@ def _network(stack: str) -> tuple[Managed, ...]:
     """The network of a target and region, and those of a job's GPU fabric (whose default routes the provider takes away itself)."""
     permission = Permission.MANAGE_NETWORK if stack == "network" else Permission.MANAGE_LAUNCH
     routes = ("compute.routes.delete", "compute.routes.list", _POLICY) if stack == "access" else ()
-    common = {"stack": stack, "identity": Identity.DEPLOYER, "permission": permission}
     network = Managed(
-        **common,
+        stack=stack,
         resource="google_compute_network",
+        identity=Identity.DEPLOYER,
+        permission=permission,
         create=("compute.networks.create", _GLOBAL, *routes),
         read=("compute.networks.get",),
         update=("compute.networks.update", _GLOBAL),
         delete=("compute.networks.delete", _GLOBAL),
     )
     subnetwork = Managed(
-        **common,
+        stack=stack,
         resource="google_compute_subnetwork",
+        identity=Identity.DEPLOYER,
+        permission=permission,
         create=("compute.subnetworks.create", _POLICY, _REGIONAL),
         read=("compute.subnetworks.get",),
         update=("compute.subnetworks.update", "compute.subnetworks.setPrivateIpGoogleAccess", _REGIONAL),
