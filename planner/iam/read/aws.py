@@ -11,7 +11,7 @@ from planner.iam.read.aws_made import COMPUTED as COMPUTED  # noqa: PLC0414 - ea
 from planner.iam.read.aws_places import machines, providers, stores
 from planner.iam.read.aws_policies import DOCUMENT, POLICY, managed, policy_at, policy_name, statements_of
 from planner.iam.read.references import Block, Document, many, objects
-from planner.iam.read.whose import control_identity, is_node, job_of, tags_of
+from planner.iam.read.whose import identity_of, is_node, job_of, stranger_identity, tags_of
 from planner.model.grants import Identity
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, AwsPolicy, PolicyKind, Subject
@@ -39,7 +39,7 @@ def _subject(document: Document, block: Block) -> Subject:
     name = document.text(block, "name") or document.text(block, "name_prefix") or block.address
     path = document.text(block, "path") or "/"
     tags = tags_of(document, block)
-    identity = control_identity(name, path=path)
+    identity = identity_of(document, block, name, path=path)
     if identity is None and block.type == ROLE and is_node(path=path, tags=tags, stack=document.stack):
         identity = Identity.NODE_DATA
     node = identity is Identity.NODE_DATA
@@ -136,7 +136,7 @@ def _stranger(document: Document, block: Block, argument: str, **held: Any) -> S
         cloud=Cloud.AWS,
         name=name,
         origin=document.origin(block),
-        identity=control_identity(name),
+        identity=stranger_identity(document, name),
         location=document.location(block),
         **held,
     )

@@ -27,6 +27,18 @@ def control_identity(name: str, *, path: str | None = None) -> Identity | None:
     return Identity(found[1]) if found else None
 
 
+def identity_of(document: Document, block: Block, name: str, *, path: str | None = None) -> Identity | None:
+    """By its name; in a foundation stack by its word, since a name may have been cut."""
+    if document.stack.startswith("fnd-") and block.name in {identity.value for identity in CONTROL_IDENTITIES}:
+        return Identity(block.name)
+    return control_identity(name, path=path)
+
+
+def stranger_identity(document: Document, name: str) -> Identity | None:
+    """Of one who is given rights here and made elsewhere: by an access stack of ours, that is only ever the orchestrator."""
+    return Identity.ORCHESTRATOR if document.stack.startswith("acc-") else control_identity(name)
+
+
 def is_node(*, path: str, tags: Mapping[str, str], stack: str, description: str = "") -> bool:
     """Whether it is what a job's nodes are."""
     return (
