@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from planner.model.audit_report import AuditReport
     from planner.model.finding import Finding
 
-DOCS = "docs/audit"
+DOCS = "docs/rules"
 """Folder of the rules' pages, in the repository."""
 
 
