@@ -12,7 +12,7 @@ from dataclasses import replace
 from planner.iam.audit.covers import overlaps, parse
 from planner.iam.audit.find import NODES, gives
 from planner.iam.audit.grown import blocked
-from planner.iam.audit.patterns import includes_arn
+from planner.iam.audit.patterns import arns_meet, includes_arn
 from planner.model.policy import Audited, AwsPolicy, PolicyKind, Statement, Subject, Test
 
 S3 = "arn:aws:s3:::"
@@ -70,6 +70,33 @@ def left(subject: Subject, statement: Statement, action: str, resource: str) -> 
         for policy in policies
         if policy.kind in _CAPS
     )
+
+
+def narrowed(subject: Subject, statement: Statement, action: str, resource: str) -> tuple[str, ...]:
+    """On what of the resource the action is left: within what boundaries and sessions name, and outside of what a Deny has all but an exception of."""
+    out = (resource,) if left(subject, statement, action, resource) else ()
+    for policy in subject.policies:
+        if policy.kind in _CAPS:
+            allows = [s for s in policy.statements if s.effect == "Allow" and gives(s, action)]
+            out = _within(out, [one for s in allows for one in (s.resources if not s.not_resources else ("*",))])
+        for deny in policy.statements if policy.kind in {PolicyKind.IDENTITY, *_CAPS} else ():
+            if deny.effect == "Deny" and deny.not_resources and gives(deny, action) and not deny.tests:
+                out = _within(out, deny.not_resources)
+    return out
+
+
+def _within(resources: tuple[str, ...], limits: Iterable[str]) -> tuple[str, ...]:
+    """What both name, of two patterns the narrower; of two that only meet, the first."""
+    out: dict[str, None] = {}
+    for limit in limits:
+        for one in resources:
+            if includes_arn(limit, one):
+                out[one] = None
+            elif includes_arn(one, limit):
+                out[limit] = None
+            elif arns_meet(one, limit):
+                out[one] = None
+    return tuple(out)
 
 
 def is_node(subject: Subject) -> bool:
@@ -149,6 +176,6 @@ def given(subject: Subject, action: str) -> Iterator[tuple[AwsPolicy, Statement,
         for statement in policy.statements:
             if statement.effect == "Allow" and gives(statement, action):
                 resources = ("*",) if statement.not_resources else statement.resources
-                some = tuple(one for one in resources if left(subject, statement, action, one))
+                some = tuple(dict.fromkeys(r for one in resources for r in narrowed(subject, statement, action, one)))
                 if some:
                     yield policy, statement, some
