@@ -110,7 +110,6 @@ class FoundationStack(_NebiusStack):
                 tenant=given.tenant,
                 labels=self.labels,
                 identities=given.identities,
-                ci=given.ci,
             ),
         )
         rules = [

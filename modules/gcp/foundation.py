@@ -14,6 +14,7 @@ from typing import Any
 from modules import cdk
 from modules.gcp.names import resource_name
 from modules.text import literal
+from planner.model.control_names import role_id
 from planner.model.stack import CiFederation, ControlIdentity, PolicyDocument
 
 #: of a pool: 4 to 32 characters
@@ -38,7 +39,7 @@ class Foundation(cdk.Construct):
 
     def __init__(self, scope: cdk.Stack, props: FoundationProps) -> None:
         super().__init__(scope, "foundation")
-        self._props = props
+        self._props, self._becoming = props, ""
         subjects = sorted({subject for one in props.identities for subject in one.subjects})
         self._pool = self._federation(props.ci, subjects) if props.ci and subjects else None
         self.emails = {one.identity.value: self._identity(one) for one in props.identities}
@@ -57,14 +58,30 @@ class Foundation(cdk.Construct):
         )
         for policy in one.policies:
             self._role(policy, account.ref("member"))
-        members = [(f"{word}-{number}", member) for number, member in enumerate(one.trusted, start=1)]
-        for label, member in members:
-            self._member(account, label, "roles/iam.serviceAccountTokenCreator", literal(member))
+        for number, member in enumerate(one.trusted, start=1):
+            self._member(account, f"{word}-{number}", self._become(), literal(member))
         if self._pool is not None:
             for number, subject in enumerate(one.subjects, start=1):
                 member = f"principal://iam.googleapis.com/{self._pool.ref('name')}/subject/{literal(subject)}"
                 self._member(account, f"{word}-ci-{number}", "roles/iam.workloadIdentityUser", member)
         return account.ref("email")
+
+    def _become(self) -> str:
+        """To ask for the account's token and nothing else: Google's own role for it also signs, and goes on to what the account may become."""
+        if not self._becoming:
+            self._becoming = cdk.Resource(
+                self,
+                "become",
+                "google_project_iam_custom_role",
+                {
+                    "project": self._props.account,
+                    "role_id": role_id(self._props.project, "become"),
+                    "title": f"skyplan {self._props.project}: become",
+                    "description": "become this control identity for an hour; bound on one account, never on the project",
+                    "permissions": ["iam.serviceAccounts.getAccessToken"],
+                },
+            ).ref("name")
+        return self._becoming
 
     def _member(self, account: cdk.Resource, label: str, role: str, member: str) -> None:
         """One who may become the account."""

@@ -1,4 +1,7 @@
-"""The control identities of a Nebius project: service accounts, a group for each, the groups' roles, and CI's way in without a key.
+"""The control identities of a Nebius project: service accounts, a group for each, the groups' roles.
+
+CI gets no way in of its own: Nebius's federated credentials compare a token's issuer and subject and no audience (provider 0.6.32), so a token of the
+same repository that was meant for another service would do (SKY-IAM-402).  Who wants that all the same makes them beside this.
 
 Applied once, by the platform team, with `admin` on the tenant.  What each may do comes in ready (`planner.iam.foundation.nebius`).
 Never run against live Nebius.
@@ -8,12 +11,11 @@ Never run against live Nebius.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 from modules import cdk
 from modules.text import literal
-from planner.model.stack import CiFederation, ControlIdentity
+from planner.model.stack import ControlIdentity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,6 @@ class FoundationProps:
     tenant: str
     labels: dict[str, str]
     identities: tuple[ControlIdentity, ...]
-    ci: CiFederation | None
 
 
 class Foundation(cdk.Construct):
@@ -75,24 +76,4 @@ class Foundation(cdk.Construct):
                         "labels": props.labels,
                     },
                 )
-        if props.ci is not None:
-            self._federate(one, account, props.ci)
         return account.ref()
-
-    def _federate(self, one: ControlIdentity, account: cdk.Resource, ci: CiFederation) -> None:
-        """The subjects of CI tokens that may become the account, each compared whole.  An audience cannot be asked for."""
-        for subject in one.subjects:
-            digits = hashlib.sha256(subject.encode()).hexdigest()[:8]
-            cdk.Resource(
-                self,
-                f"{one.identity.value}-{digits}",
-                "nebius_iam_v1_federated_credentials",
-                {
-                    "name": f"{one.name[:50]}-{digits}",
-                    "parent_id": self._props.parent_id,
-                    "subject_id": account.ref(),
-                    "federated_subject_id": literal(subject),
-                    "oidc_provider": {"issuer_url": ci.issuer},
-                    "labels": self._props.labels,
-                },
-            )

@@ -30,6 +30,11 @@ def state_prefixes(project: str, identity: Identity) -> tuple[str, ...]:
     return tuple(f"skyplan/{project}/{kind}" for kind in STATE_OF.get(identity, ()))
 
 
+def role_id(project: str, word: str) -> str:
+    """GCP: `skyplan_acme_orchestrator_owns`: a custom role's id has no dash and at most 64 characters."""
+    return control_name(project, word, limit=64).replace("-", "_")
+
+
 def role_name(project: str, target: str, word: str) -> str:
     """Azure: name of a role that the foundation makes.  Names are one space for all subscriptions of a tenant, so the target is in it."""
     return control_name(project, f"{target}-{word}", limit=128)

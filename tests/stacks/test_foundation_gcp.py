@@ -53,15 +53,18 @@ def test_the_deployer_may_be_become_by_whom_the_platform_team_names(made):
     given = [
         (body["service_account_id"], body["member"])
         for body in made["resource"]["google_service_account_iam_member"].values()
-        if body["role"] == "roles/iam.serviceAccountTokenCreator"
+        if body["role"] == "${google_project_iam_custom_role.become.name}"
     ]
     assert given == [("${google_service_account.deployer.name}", "group:platform@acme.example")]
+    role = made["resource"]["google_project_iam_custom_role"]["become"]
+    assert role["permissions"] == ["iam.serviceAccounts.getAccessToken"]
+    assert "serviceAccountTokenCreator" not in str(made)
 
 
 def test_every_custom_role_is_bound_once_to_its_own_account(made):
     resource = made["resource"]
     bound = {**resource["google_project_iam_member"], **resource["google_storage_bucket_iam_member"]}
-    assert set(bound) == set(resource["google_project_iam_custom_role"])
+    assert set(bound) == set(resource["google_project_iam_custom_role"]) - {"become"}
     for name, body in bound.items():
         assert body["role"] == f"${{google_project_iam_custom_role.{name}.name}}"
         assert body["member"] == f"${{google_service_account.{name.split('-')[0]}.member}}"

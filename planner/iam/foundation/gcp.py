@@ -17,7 +17,7 @@ from planner.iam.foundation.rights import actions, grants_of, reason
 from planner.iam.gcp import CREATOR, SECRET_ACCESSOR, VIEWER
 from planner.iam.operations.gcp import OPERATIONS
 from planner.model.control import ControlScope
-from planner.model.control_names import control_name, state_prefixes
+from planner.model.control_names import control_name, role_id, state_prefixes
 from planner.model.grants import CONTROL_IDENTITIES, Grant, Identity, Permission
 from planner.model.stack import ControlIdentity, PolicyDocument
 
@@ -37,6 +37,8 @@ _NAMED = {
     "compute.disks.": ("compute.googleapis.com/Disk", "/disks/"),
     "compute.firewalls.": ("compute.googleapis.com/Firewall", "/firewalls/"),
 }
+#: what a listing asks for
+LIST_PREFIX = "storage.googleapis.com/objectListPrefix"
 _LOOKING = (".get", ".list")
 _GRANTING = ".setIamPolicy"
 #: logical operators in one condition (Google's quotas of IAM, as of 2025)
@@ -101,11 +103,6 @@ def _role(
     }
 
 
-def role_id(project: str, word: str) -> str:
-    """`skyplan_acme_orchestrator_owns`: a custom role's id has no dash and at most 64 characters."""
-    return control_name(project, word, limit=64).replace("-", "_")
-
-
 def _kind(permission: str) -> tuple[str, str] | None:
     return next((kind for start, kind in _NAMED.items() if permission.startswith(start)), None)
 
@@ -139,21 +136,17 @@ def _only_roles() -> Document:
 
 
 def _state(scope: ControlScope, identity: Identity, grants: tuple[Grant, ...]) -> list[tuple[str, Document]]:
-    """The objects of its own stacks' state.  Listing is asked of the bucket, so names of other states can be read (SKY-IAM-304), nothing in them."""
-    found = actions(OPERATIONS, identity, {Permission.KEEP_STATE})
+    """The objects of its own stacks' state.  Listing is asked of the bucket, so it is bound by the prefix that is asked for and not by a name."""
     if not scope.state or Permission.KEEP_STATE not in {grant.permission for grant in grants}:
         return []
-    starts = " || ".join(
-        f'resource.name.startsWith("projects/_/buckets/{scope.state}/objects/{prefix}")'
-        for prefix in state_prefixes(scope.project, identity)
-    )
-    condition = {"title": "its own stacks' state", "expression": starts}
-    objects = tuple(one for one in found if not one.endswith(".list"))
-    listing = tuple(one for one in found if one.endswith(".list"))
-    return [
-        _role(scope, identity, "state", objects, grants, condition=condition, bucket=scope.state),
-        _role(scope, identity, "state-list", listing, grants, bucket=scope.state),
+    prefixes = state_prefixes(scope.project, identity)
+    clauses = [
+        *(f'resource.name.startsWith("projects/_/buckets/{scope.state}/objects/{prefix}")' for prefix in prefixes),
+        *(f'api.getAttribute("{LIST_PREFIX}", "").startsWith("{prefix}")' for prefix in prefixes),
     ]
+    condition = {"title": "its own stacks' state", "expression": " || ".join(clauses)}
+    found = actions(OPERATIONS, identity, {Permission.KEEP_STATE})
+    return [_role(scope, identity, "state", found, grants, condition=condition, bucket=scope.state)]
 
 
 def _limits(scope: ControlScope, permissions: tuple[str, ...], *, named: bool) -> tuple[str, ...]:
@@ -170,7 +163,9 @@ def _limits(scope: ControlScope, permissions: tuple[str, ...], *, named: bool) -
         if len(scope.regions) + 3 > MOST_OPERATORS:
             out.append(f"{len(scope.regions)} regions do not fit into a condition of {MOST_OPERATORS} operators")
     if "storage.objects.list" in permissions:
-        out.append("listing is asked of the bucket: the names of all objects in it can be read")
+        out.append(
+            "if this attribute did not hold in a bucket's policy, listing and so `terraform init` would be refused"
+        )
     if any(one.endswith(_GRANTING) for one in permissions):
         out.append("whom a role is given to, and on which bucket or account, no condition can say: only which roles")
     return tuple(out)

@@ -136,6 +136,15 @@ def test_state_is_kept_apart(identity, mine, others, verb):
         assert not allows(identity, ask, f"{BUCKET}/objects/{other}", "storage.googleapis.com/Object")
 
 
+@pytest.mark.parametrize("prefix", ["skyplan/acme/acc-", "skyplan/acme/", "", "skyplan/other/cmp-"])
+def test_only_its_own_state_is_listed(prefix):
+    ask, attribute = "storage.objects.list", gcp.LIST_PREFIX
+    mine = {attribute: ("skyplan/acme/cmp-a-g1.tfstate/",)}
+    for kind in ("storage.googleapis.com/Bucket",):
+        assert allows(Identity.ORCHESTRATOR, ask, BUCKET, kind, attributes={attribute: mine[attribute][0]})
+        assert not allows(Identity.ORCHESTRATOR, ask, BUCKET, kind, attributes={attribute: prefix})
+
+
 def test_the_condition_holds_no_more_operators_than_google_takes():
     for count in range(1, 30):
         regions = tuple(f"region-{number}" for number in range(count))
@@ -149,7 +158,7 @@ def test_the_condition_holds_no_more_operators_than_google_takes():
 
 def test_what_google_cannot_say_is_said():
     said = " ".join(limit for one in made().values() for p in one.policies for limit in p.document["limits"])
-    for word in ("machine type", "user data", "whole project", "names of all objects", "only which roles"):
+    for word in ("machine type", "user data", "whole project", "terraform init", "only which roles"):
         assert word in said
     assert all(policy.document["reason"] for one in made().values() for policy in one.policies)
 
