@@ -326,8 +326,14 @@ def opened(standing):
     return sorted(found for text in texts if str(PORT) in text for found in re.findall(r'"([\d.]+/\d+)"', text))
 
 
+#: a whole job in these two is applied by tests/e2e/test_split.py
+APPLIED_ELSEWHERE = (Cloud.AWS, Cloud.GCP)
+
+
 @pytest.mark.terraform
-@pytest.mark.parametrize("cloud", CLOUDS)
+@pytest.mark.parametrize(
+    "cloud", [pytest.param(c, marks=[pytest.mark.full] if c in APPLIED_ELSEWHERE else []) for c in CLOUDS]
+)
 def test_a_part_comes_up_stays_as_it_is_and_leaves_nothing(documents, tmp_path, cloud):
     if reason := machine.missing(aws=False):
         pytest.skip(reason)
