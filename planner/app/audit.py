@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,14 +68,15 @@ class Read:
 
 def read(request: Request, advance: audit_sources.Advance = lambda _: None) -> Read:
     """Raises InputError with every problem of every file."""
-    market = inputs.load_market(request.catalog)
+    market = cache(lambda: inputs.load_market(request.catalog))
     problems: list[Diagnostic] = []
     project, project_file = Project(targets=default_targets()), None
-    try:
-        project, project_file, problems_of = inputs.load_project(request.project_file, words_of(market))
-        problems += problems_of
-    except InputError as error:
-        problems += error.diagnostics
+    if request.project_file is not None or Path(inputs.PROJECT_FILE).is_file():
+        try:
+            project, project_file, problems_of = inputs.load_project(request.project_file, words_of(market()))
+            problems += problems_of
+        except InputError as error:
+            problems += error.diagnostics
     around = Around(project=project, market=market)
     gathered: Gathered | None = None
     try:
@@ -174,7 +176,9 @@ def _project_at(known: Read, tree: Revision) -> Project:
     path: Path = known.request.project_file or Path(inputs.PROJECT_FILE)
     if not tree.has(path):
         return Project(targets=default_targets())
-    project, problems = parse_project(tree.text(path), f"{path} at {known.request.base}", words_of(known.around.market))
+    project, problems = parse_project(
+        tree.text(path), f"{path} at {known.request.base}", words_of(known.around.market())
+    )
     errors = [d for d in problems if d.severity is Severity.ERROR]
     if errors:
         raise InputError(ordered(errors))

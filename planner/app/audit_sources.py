@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.app import compose
 from planner.app.audit_tree import Tree, unread
 from planner.app.inputs import PLAN_SUFFIX, shown
 from planner.model.diagnostic import Diagnostic
@@ -49,10 +48,10 @@ _TERRAFORM = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What plans are composed with."""
+    """What plans are composed with.  `market` is loaded when a plan asks for it: users' own Terraform needs none."""
 
     project: Project
-    market: Market
+    market: Callable[[], Market]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +170,10 @@ def stacks_of(plan: PlacementPlan, around: Around) -> tuple[AnyStack, ...]:
     """The choice's stacks, of all parts; none where nothing is feasible."""
     if not plan.ranked:
         return ()
+    from planner.app import compose  # noqa: PLC0415 - numpy
+
     workload = workload_from_document(plan.job)
-    sets = compose.stack_sets(plan.ranked, plan.choice, workload, around.project, around.market, generation=1)
+    sets = compose.stack_sets(plan.ranked, plan.choice, workload, around.project, around.market(), generation=1)
     out: list[AnyStack] = []
     for one in sets:
         out += [one.network, *([one.addresses] if one.addresses else []), one.access, one.compute]

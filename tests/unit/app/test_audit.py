@@ -402,7 +402,7 @@ def source() -> PlanSource:
     from tests.unit.app.world import PROJECT, small_market
 
     plan, _ = planned()
-    around = Around(project=PROJECT, market=small_market())
+    around = Around(project=PROJECT, market=small_market)
     return PlanSource(plan=plan, file="plans/train.plan.json", stacks=stacks_of(plan, around))
 
 
@@ -547,4 +547,4 @@ def test_gather_reads_nothing_of_nothing() -> None:
     from planner.app.audit_sources import Around
     from tests.unit.app.world import PROJECT, small_market
 
-    assert gather((), (), WorkingTree(), Around(project=PROJECT, market=small_market())).audited == Audited()
+    assert gather((), (), WorkingTree(), Around(project=PROJECT, market=small_market)).audited == Audited()
