@@ -4,6 +4,7 @@
 `adr`  public endpoints of a tunnelled job's nodes.  They cost while they stand, whether a node has them or not.
 `acc`  what a job's nodes are and may do.  Everything here is reviewed; nothing here runs.
 `cmp`  the nodes of one launch attempt.  Its identity may launch, terminate and describe; so nothing else is in it.
+`fnd`  who plans, deploys, launches and mints, once per account; applied by an administrator, with the administrator's own rights.
 """
 
 # pyright: basic
@@ -16,11 +17,23 @@ from modules import cdk
 from modules.aws import access as aws
 from modules.aws.address import Endpoints
 from modules.aws.compute import Nodes, NodesProps
+from modules.aws.foundation import Foundation, FoundationProps
 from modules.aws.network import Network, NetworkProps, Peers
+from modules.text import fit
 from modules.user_data import node_of, packed, user_data
 from planner.model.offer import CapacityType
-from planner.model.stack import AccessInput, AddressInput, ComputeInput, NetworkInput, NodeTemplate, StackBase, rank_key
-from stacks.base import CloudStack
+from planner.model.stack import (
+    AccessInput,
+    AddressInput,
+    ComputeInput,
+    FoundationInput,
+    NetworkInput,
+    NodeTemplate,
+    StackBase,
+    rank_key,
+    spot_key,
+)
+from stacks.base import CloudStack, role_lines
 from stacks.naming import label
 from stacks.wiring import ADDRESS_IDS, PEER_ENDPOINTS, TUNNEL_COMPUTE_VARIABLES, declared, tunnel_port
 
@@ -56,6 +69,27 @@ class _AwsStack(CloudStack):
                 "assume_role": [{"role_arn": given.role_arn, "session_name": "skyplan"}] if given.role_arn else None,
             },
         )
+
+
+class FoundationStack(_AwsStack):
+    """Outputs: `identities` {identity: role ARN}, `boundaries` {name: policy ARN}, `skyplan_yaml`."""
+
+    def __init__(self, app: cdk.App, given: FoundationInput) -> None:
+        super().__init__(app, given)
+        made = Foundation(
+            self,
+            FoundationProps(
+                project=given.project,
+                identities=given.identities,
+                boundaries=given.boundaries,
+                ci=given.ci,
+                tags=given.tags,
+            ),
+        )
+        lines = [("account", f'"{given.account}"'), *role_lines(made.roles)]
+        if made.node_boundary:
+            lines.append(("permissions_boundary", made.node_boundary))
+        self.foundation_outputs(given, made.roles, tuple(lines), made.boundaries)
 
 
 class NetworkStack(_AwsStack):
@@ -127,13 +161,18 @@ class AccessStack(_AwsStack):
         group = ""
         if any(template.cluster for template in given.templates):
             group = aws.placement_group(self, f"skyplan-{given.project}-{given.name}", given.tags).ref("name")
+        if given.orchestrator:
+            self._role.passed_by(given.orchestrator, fit(f"skyplan-pass-{given.name}", 128))
         launch = {template.key: self._launch(template, group) for template in given.templates}
+        for template in given.templates:
+            if template.key in given.spot_templates:
+                launch[spot_key(template.key)] = self._launch(template, group, spot=True)
         cdk.output(self, "launch", launch, "What a launch needs, by template key")
         cdk.output(self, "node_identity", self._role.role_arn, "The role that the orchestrator passes to nodes")
         cdk.output(self, "data_snippets", list(given.snippets), "What the owners of stores must allow themselves")
 
-    def _launch(self, template: NodeTemplate, group: str) -> dict[str, Any]:
-        made = self._template(template).described
+    def _launch(self, template: NodeTemplate, group: str, *, spot: bool = False) -> dict[str, Any]:
+        made = self._template(template, spot=spot).described
         return {
             "subnet_id": made["subnet_id"],
             "security_group_ids": self._groups,
@@ -149,14 +188,14 @@ class AccessStack(_AwsStack):
         ids = self._ref["public_subnet_ids" if template.tunnel else "subnet_ids"].strip("${}")
         return f'${{{ids}["{template.zone}"]}}'
 
-    def _template(self, template: NodeTemplate) -> aws.NodeTemplate:
-        given = self._given
+    def _template(self, template: NodeTemplate, *, spot: bool) -> aws.NodeTemplate:
+        given, kind = self._given, label(template.key) + ("-spot" if spot else "")
         node = node_of(template, given, given.data_paths, head=given.head_address)
         return aws.NodeTemplate(
             self,
             aws.TemplateProps(
-                label=label(template.key),
-                name=f"skyplan-{given.project}-{given.name}-{label(template.key)}",
+                label=kind,
+                name=f"skyplan-{given.project}-{given.name}-{kind}",
                 instance_type=template.instance_type,
                 machine_image=template.machine_image,
                 user_data=packed(user_data(given.workload, node), given.cloud),
@@ -168,6 +207,7 @@ class AccessStack(_AwsStack):
                 profile_arn=self._role.profile.ref("arn"),
                 kms_key_arn=given.kms_key_arn,
                 tags=given.tags,
+                spot=spot,
             ),
         )
 

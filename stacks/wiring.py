@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address
 from typing import Any
 
-from planner.model.offer import Cloud
-from planner.model.stack import AccessInput, AddressInput, ComputeInput
+from planner.model.offer import CapacityType, Cloud
+from planner.model.stack import AccessInput, AddressInput, ComputeInput, spot_key
 
 #: name -> (Terraform type, description)
 Variables = dict[str, tuple[str, str]]
@@ -101,4 +101,6 @@ def compute_variables(given: ComputeInput, access: Mapping[str, Any]) -> dict[st
 
     Raises KeyError.
     """
-    return dict(access["launch"][given.template_key])
+    launch: Mapping[str, Any] = access["launch"]
+    spot = spot_key(given.template_key)
+    return dict(launch[spot if given.capacity is CapacityType.SPOT and spot in launch else given.template_key])

@@ -20,6 +20,10 @@ Tags = tuple[tuple[str, str], ...]
 _NOT_FOR_IAM = re.compile(r"[^\w \u00a0\u2000-\u200a\u202f\u3000.:/=+@-]")
 _ASSUME = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
 
+#: what a launch makes and tags; and what EC2 refuses to tag in a launch that is not spot (aws/karpenter-provider-aws#5850)
+_TAGGED = ("instance", "volume", "network-interface")
+_SPOT_REQUEST = "spot-instances-request"
+
 #: what the SSM agent needs to hold a session's channel open, which it dials itself: no port is opened.  Who may start a session is the account's IAM.
 #: `*`: these actions know no resource.  Not AmazonSSMManagedInstanceCore, which also reads every parameter of the account
 _SESSION: dict[str, Any] = {
@@ -80,6 +84,7 @@ class NodeRole(cdk.Construct):
                 {"name": fit(name, 128), "role": role.ref("name"), "policy": rendered.ref("json")},
             )
         self.role_arn = role.ref("arn")
+        self._role = role
         self.profile = cdk.Resource(
             self,
             "node",
@@ -92,6 +97,23 @@ class NodeRole(cdk.Construct):
             },
         )
 
+    def passed_by(self, orchestrator: str, name: str) -> None:
+        """Lets the orchestrator (an ARN) hand this role to machines: exactly this one, so the right ends with the job."""
+        statement = {
+            "Sid": "PassJobRole",
+            "Effect": "Allow",
+            "Action": "iam:PassRole",
+            "Resource": self._role.ref("arn"),
+            "Condition": {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
+        }
+        rendered = policy_document(self, "pass", {"Statement": [statement]})
+        cdk.Resource(
+            self,
+            "pass",
+            "aws_iam_role_policy",
+            {"name": name, "role": orchestrator.rsplit("/", 1)[-1], "policy": rendered.ref("json")},
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateProps:
@@ -102,6 +124,7 @@ class TemplateProps:
     machine_image AMI id, or an SSM parameter path (starts with `/`)
     efa           number of EFA interfaces; 0 = the launch says subnet, address and groups
     head_address  first address of rank 0, given in its template where `efa` > 0, as the launch cannot give it then
+    spot          tags the spot request too, by which alone it can be told from a stranger's; such a template launches nothing but spot
     """
 
     label: str
@@ -117,6 +140,7 @@ class TemplateProps:
     profile_arn: str
     kms_key_arn: str | None
     tags: Tags
+    spot: bool = False
 
 
 class NodeTemplate(cdk.Construct):
@@ -143,7 +167,7 @@ class NodeTemplate(cdk.Construct):
             "block_device_mappings": [{"device_name": "/dev/sda1", "ebs": self._disk()}],
             "tag_specifications": [
                 {"resource_type": kind, "tags": literal_tags(props.tags)}
-                for kind in ("instance", "volume", "network-interface")
+                for kind in (*_TAGGED, *((_SPOT_REQUEST,) if props.spot else ()))
             ],
             "tags": named(props.tags, props.name),
         }

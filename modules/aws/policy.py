@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from modules import cdk
+
+#: `${…}` that is not a reference to something in the stack is a policy variable
+_VARIABLE = re.compile(r"\$\{(?!(?:data\.)?aws_[a-z0-9_]+\.)")
 
 
 def policy_document(scope: cdk.Construct, name: str, document: dict[str, Any]) -> cdk.DataSource:
@@ -33,11 +37,12 @@ def _statement(statement: dict[str, Any]) -> dict[str, Any]:
         "effect": statement["Effect"],
         "actions": _many(statement["Action"]),
         "resources": _many(statement["Resource"]) if "Resource" in statement else None,
+        "not_resources": _many(statement["NotResource"]) if "NotResource" in statement else None,
         "condition": conditions or None,
         "principals": principals or None,
     }
 
 
 def _many(value: str | list[str]) -> list[str]:
-    """A list; policy variables `${…}` become `&{…}`, as the data source wants them."""
-    return [item.replace("${", "&{") for item in ([value] if isinstance(value, str) else value)]
+    """A list; policy variables `${…}` become `&{…}`, as the data source wants them.  References to what the stack makes stay."""
+    return [_VARIABLE.sub("&{", item) for item in ([value] if isinstance(value, str) else value)]

@@ -195,6 +195,10 @@ def _access(placement: Placement, siblings: Sequence[Placement], setting: _Setti
     templates = {template_key(p): _template(p, replace(setting, usd_per_hour=float(p.usd_per_hour))) for p in siblings}
     templates[template_key(placement)] = _template(placement, setting)
     documents, snippets = policies(workload, placement, project)
+    tagged = Cloud(placement.cloud) is Cloud.AWS and target.orchestrator_role
+    spot = (
+        {template_key(p) for p in (*siblings, placement) if p.capacity == CapacityType.SPOT.value} if tagged else set()
+    )
     return AccessInput(
         **_base("access", access_name(workload.name, placement), workload, placement, project),
         workload=workload,
@@ -207,6 +211,8 @@ def _access(placement: Placement, siblings: Sequence[Placement], setting: _Setti
         agent_sha256=project.agent_sha256,
         data_paths=placement_paths(workload, placement, project),
         snippets=snippets,
+        orchestrator=target.orchestrator_role,
+        spot_templates=tuple(sorted(spot)),
     )
 
 

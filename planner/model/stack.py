@@ -149,6 +149,8 @@ class AccessInput(StackBase):
     data_paths   how the nodes reach each store
     snippets     what the owners of stores must allow themselves, as text
     orchestrator who launches, by the target's own words (`orchestrator_role`): it alone may hand the nodes' identity on; None = the caller, nothing is given
+    spot_templates  AWS: keys of those templates that are bought as spot; each gets a second one (`spot_key`), whose spot requests carry the tags by which
+                 the orchestrator may cancel them.  A template that tags spot requests launches nothing else, EC2 refuses it
     """
 
     workload: Workload
@@ -162,6 +164,7 @@ class AccessInput(StackBase):
     data_paths: tuple[DataPath, ...] = ()
     snippets: tuple[str, ...] = ()
     orchestrator: str | None = None
+    spot_templates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,12 +207,14 @@ class CiFederation:
     audience    the `aud` that the CI asks for
     repository  `acme/infra`
     branch      protected: its jobs deploy and launch
+    provider    AWS: ARN of the account's provider for this issuer where one stands already, as there can be one only; "" = it is made
     """
 
     issuer: str
     audience: str
     repository: str
     branch: str
+    provider: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +258,11 @@ AnyStack = StackInput | FoundationInput
 def rank_key(rank: int) -> str:
     """`r00`, `r01` …: the `for_each` key of a rank."""
     return f"r{rank:02d}"
+
+
+def spot_key(template_key: str) -> str:
+    """Key in `launch` of the template for spot, where there is one of its own."""
+    return f"{template_key}/spot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

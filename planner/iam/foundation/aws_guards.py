@@ -125,21 +125,18 @@ def _state(identity: Identity) -> tuple[Guard, ...]:
         prefixes = sorted({"env:/", *(f"{folder}{kind}*" for kind in _STATE[identity])})
         return [f"arn:{g.scope.partition}:s3:::{bucket}"], {"StringLike": {"s3:prefix": prefixes}}
 
-    common = {"identity": identity, "permissions": (_P.KEEP_STATE,)}
+    def guard(sid: str, *actions: str, bounds: Callable[[Ground], Bounds]) -> Guard:
+        return Guard(sid=sid, identity=identity, permissions=(_P.KEEP_STATE,), actions=actions, bounds=bounds)
+
     return (
-        Guard(
-            sid="KeepState",
-            **common,
-            actions=("s3:GetObject", "s3:PutObject"),
+        guard(
+            "KeepState",
+            "s3:GetObject",
+            "s3:PutObject",
             bounds=lambda g: (objects(g, ".tfstate") + objects(g, ".tfstate.tflock"), {}),
         ),
-        Guard(
-            sid="ReleaseLock",
-            **common,
-            actions=("s3:DeleteObject",),
-            bounds=lambda g: (objects(g, ".tfstate.tflock"), {}),
-        ),
-        Guard(sid="ListState", **common, actions=("s3:ListBucket",), bounds=listed),
+        guard("ReleaseLock", "s3:DeleteObject", bounds=lambda g: (objects(g, ".tfstate.tflock"), {})),
+        guard("ListState", "s3:ListBucket", bounds=listed),
     )
 
 

@@ -134,7 +134,7 @@ def image(r: Rendered) -> Found:
     planned = {label(template.key): template.machine_image for template in r.case.access.templates}
     for name, template in _templates(r).items():
         base = name.removesuffix("-head")
-        wanted, found = planned.get(base, ""), str(template.get("image_id"))
+        wanted, found = planned.get(base.removesuffix("-spot"), ""), str(template.get("image_id"))
         if wanted.startswith("/"):
             parameter = r.acc.get("data", {}).get("aws_ssm_parameter", {}).get(base, {})
             if found != f"${{data.aws_ssm_parameter.{base}.value}}" or parameter.get("name") != wanted:
@@ -203,16 +203,18 @@ def ending(r: Rendered) -> Found:
 
 
 def granted(r: Rendered) -> set[tuple[str, str]]:
-    """(right, place) of every statement that the nodes' role has."""
+    """(right, place) of every statement that the nodes' role has, and the orchestrator gets with the job."""
     out: set[tuple[str, str]] = set()
-    documents = r.acc.get("data", {}).get("aws_iam_policy_document", {})
+    documents = dict(r.acc.get("data", {}).get("aws_iam_policy_document", {}))
     roles = of_type(r.acc, "aws_iam_role")
     if (
         list(roles) != ["node"]
         or roles["node"].get("assume_role_policy") != "${data.aws_iam_policy_document.trust.json}"
     ):
         out.add(("other", f"roles {sorted(roles)}"))
-    attached = of_type(r.acc, "aws_iam_role_policy")
+    attached = dict(of_type(r.acc, "aws_iam_role_policy"))
+    if (given := attached.pop("pass", None)) is not None:
+        out.add(_passed(r, given, documents.pop("pass", {})))
     for name, policy in attached.items():
         if (
             policy.get("role") != "${aws_iam_role.node.name}"
@@ -225,6 +227,21 @@ def granted(r: Rendered) -> set[tuple[str, str]]:
         for statement in document["statement"]:
             out.add(_right(statement, trust=name == "trust"))
     return out
+
+
+def _passed(r: Rendered, policy: dict[str, Any], document: dict[str, Any]) -> tuple[str, str]:
+    """Who may hand the nodes' role to whom."""
+    service = {"test": "StringEquals", "variable": "iam:PassedToService", "values": ["ec2.amazonaws.com"]}
+    wanted = {
+        "sid": "PassJobRole",
+        "effect": "Allow",
+        "actions": ["iam:PassRole"],
+        "resources": ["${aws_iam_role.node.arn}"],
+        "condition": [service],
+    }
+    good = document.get("statement") == [wanted] and policy.get("policy") == "${data.aws_iam_policy_document.pass.json}"
+    good = good and str(policy.get("name", "")).startswith("skyplan-pass-")
+    return ("pass", str(policy.get("role"))) if good else ("other", f"pass {policy} {document}")
 
 
 def _right(statement: dict[str, Any], *, trust: bool) -> tuple[str, str]:  # noqa: PLR0911 -- one return a shape
@@ -270,6 +287,8 @@ def rights(r: Rendered) -> Found:
             ("session", ",".join(sorted(a for a in _SESSION if a.startswith(word))))
             for word in ("ssm:", "ssmmessages:")
         }
+    if r.case.access.orchestrator:
+        expected.add(("pass", r.case.access.orchestrator.rpartition("/")[2]))
     if granted(r) != expected:
         yield f"nodes may {sorted(granted(r) ^ expected)}"
     role = of_type(r.acc, "aws_iam_role").get("node", {})
@@ -293,8 +312,10 @@ def planned(r: Rendered) -> Found:
             yield f"node: {key} of the template"
     for template in r.case.access.templates:
         name = label(template.key)
-        held = {key for key in _templates(r) if key.removesuffix("-head") == name}
-        if held != ({name, f"{name}-head"} if template.efa_interfaces and r.case.access.head_address else {name}):
+        held = {key for key in _templates(r) if key.removesuffix("-head").removesuffix("-spot") == name}
+        kinds = {name, f"{name}-spot"} if template.key in r.case.access.spot_templates else {name}
+        heads = template.efa_interfaces and r.case.access.head_address
+        if held != kinds | ({f"{kind}-head" for kind in kinds} if heads else set()):
             yield f"templates {held}"
         for key in held:
             yield from _template(r, template, key)
@@ -314,7 +335,10 @@ def _template(r: Rendered, planned: NodeTemplate, key: str) -> Found:
     if not made.get("user_data") or disk.get("device_name") != "/dev/sda1":
         yield f"{key}: boots nothing"
     marked = {tags.get("resource_type"): tags.get("tags") for tags in made.get("tag_specifications", [])}
-    if marked.keys() != {"instance", "volume", "network-interface"} or any(
+    made_at_launch = {"instance", "volume", "network-interface"}
+    if key.removesuffix("-head").endswith("-spot"):
+        made_at_launch.add("spot-instances-request")
+    if marked.keys() != made_at_launch or any(
         (tags or {}).get("skyplan:job") != r.case.workload.name for tags in marked.values()
     ):
         yield f"{key}: what is launched from it has no tags"

@@ -11,7 +11,7 @@ from typing import Any
 
 from planner.model.labels import label_key, label_value
 from planner.model.offer import Cloud
-from planner.model.stack import rank_key
+from planner.model.stack import rank_key, spot_key
 from stacks.wiring import ACCESS_VARIABLES, TUNNEL_VARIABLES
 from tests.stacks.cases import Rendered
 from tests.stacks.checker import resources, taggable
@@ -198,7 +198,8 @@ def outputs(r: Rendered) -> Found:
         yield f"acc asks for {sorted(r.acc.get('variable', {}))}"
     out = {name: body.get("value") for name, body in r.acc.get("output", {}).items()}
     launch = out.get("launch") or {}
-    if set(launch) != {template.key for template in r.case.access.templates}:
+    spot = {spot_key(key) for key in r.case.access.spot_templates}
+    if set(launch) != {template.key for template in r.case.access.templates} | spot:
         yield f"launch has {sorted(launch)}"
     for key, values in launch.items():
         if values.keys() != r.cmp.get("variable", {}).keys():
