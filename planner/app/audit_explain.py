@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from planner.app.audit_rights import bounds_of, is_node, node_part, rights_of
+from planner.app.audit_sources import Gathered, operations
 from planner.model.audit_report import Explanation, Right
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError
@@ -20,7 +20,6 @@ from planner.model.grants import Grant, Identity
 from planner.model.policy import PolicyKind
 
 if TYPE_CHECKING:
-    from planner.app.audit_sources import Gathered
     from planner.model.control import Operation
     from planner.model.policy import Audited, Subject
 
@@ -35,11 +34,11 @@ def explain(name: str, gathered: Gathered) -> Explanation:
     grants = _grants(gathered)
     rights: set[Right] = set()
     for subject in subjects:
-        operations = operations_of(subject)
+        done = operations_of(subject)
         for right in rights_of(subject):
             if asked in _NODES and is_node(subject) and node_part(right) is not asked:
                 continue
-            rights.add(_with_reasons(right, subject, audited, operations, grants))
+            rights.add(_with_reasons(right, subject, audited, done, grants))
     if not subjects:
         known = sorted({s.name for s in audited.subjects} | {s.identity.value for s in audited.subjects if s.identity})
         hint = f"known here: {', '.join(known)}" if known else "nothing that was read holds rights"
@@ -71,19 +70,15 @@ def operations_of(subject: Subject) -> tuple[Operation, ...]:
     """What skyplan does as that identity in that cloud."""
     if subject.identity is None or is_node(subject):
         return ()
-    try:
-        found: tuple[Operation, ...] = import_module(f"planner.iam.operations.{subject.cloud.value}").OPERATIONS
-    except ModuleNotFoundError:
-        return ()
-    return tuple(o for o in found if o.identity is subject.identity)
+    return tuple(o for o in operations([subject.cloud]) if o.identity is subject.identity)
 
 
 def _with_reasons(
-    right: Right, subject: Subject, audited: Audited, operations: Sequence[Operation], grants: Sequence[Grant]
+    right: Right, subject: Subject, audited: Audited, done: Sequence[Operation], grants: Sequence[Grant]
 ) -> Right:
     if is_node(subject):
         return replace(right, reason=_reason(right, grants))
-    needed = dict.fromkeys(said(o) for o in operations if any(_takes_in(right.action, a) for a in o.actions))
+    needed = dict.fromkeys(said(o) for o in done if any(_takes_in(right.action, a) for a in o.actions))
     used: bool | None = None
     if subject.identity is not None:
         planned = audited.needs.get((subject.identity, subject.cloud))

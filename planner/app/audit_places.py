@@ -59,7 +59,7 @@ class Places:
 
     def locate(self, finding: Finding) -> Finding:
         """With its place, where it has none and one is known."""
-        if finding.location is not None:
+        if finding.location is not None and finding.location.file:
             return finding
         stack = finding.origin.split(" ", 1)[0]
         job = self._by_stack.get(stack)
