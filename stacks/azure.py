@@ -57,6 +57,11 @@ VARIABLES = {
     "scale_set_id": ("string", "Scale set whose machines share an InfiniBand partition; empty for none"),
     "proximity_group_id": ("string", "Proximity placement group; empty for none"),
 }
+#: variables of the foundation stack, all of them ids outside the target's resource group
+ELSEWHERE = {
+    "stores_elsewhere": "Ids of storage accounts and vaults on which the deployer may give nodes their rights",
+    "used_elsewhere": "Ids of subnets, images, disk encryption sets and capacity reservation groups that launches refer to",
+}
 BILLING_END = (
     "a node powers itself off at the job's end or at the hard end, but Azure bills a machine that is off until it is deallocated or deleted: the control "
     "plane's reaper deletes it, and without a control plane `skyplan destroy` does; a spot node that Azure evicts is deleted, with its disk"
@@ -87,7 +92,7 @@ class _AzureStack(CloudStack):
 
 
 class FoundationStack(_AzureStack):
-    """Variable: `stores_elsewhere`.  Outputs: `identities` {identity: client id}, `boundaries` (none on Azure), `skyplan_yaml`.
+    """Variables: `ELSEWHERE`.  Outputs: `identities` {identity: client id}, `boundaries` (none on Azure), `skyplan_yaml`.
 
     Raises ValueError without a subscription or a resource group: roles are made in them.
     """
@@ -96,13 +101,9 @@ class FoundationStack(_AzureStack):
         super().__init__(app, given)
         if not (given.account and given.resource_group):
             raise ValueError(f"{given.name}: on Azure a foundation needs the subscription and the resource group")
-        elsewhere = cdk.variable(
-            self,
-            "stores_elsewhere",
-            "list(string)",
-            "Ids of storage accounts and vaults outside the resource group on which the deployer may give nodes their rights",
-            default=[],
-        )
+        elsewhere = {
+            name: cdk.variable(self, name, "list(string)", text, default=[]) for name, text in ELSEWHERE.items()
+        }
         made = Foundation(
             self,
             FoundationProps(

@@ -24,7 +24,7 @@ _DESCRIPTION = 1024
 class FoundationProps:
     """`subscription` an id; `group` the resource group's name; `region` of the identities, which act everywhere.
 
-    elsewhere   reference to the list of ids of stores outside the group on which the deployer may give nodes their rights
+    elsewhere   by name of a variable, the reference to it: a list of ids outside the group on which a role is assigned too
     """
 
     subscription: str
@@ -33,7 +33,7 @@ class FoundationProps:
     tags: tuple[tuple[str, str], ...]
     identities: tuple[ControlIdentity, ...]
     ci: CiFederation | None
-    elsewhere: str
+    elsewhere: dict[str, str]
 
 
 class Foundation(cdk.Construct):
@@ -66,7 +66,9 @@ class Foundation(cdk.Construct):
                 "tags": azure_tags(props.tags),
             },
         )
-        for subject in one.subjects if props.ci else ():
+        if (ci := props.ci) is None:
+            return identity
+        for subject in one.subjects:
             digits = hashlib.sha256(subject.encode()).hexdigest()[:8]
             cdk.Resource(
                 self,
@@ -76,8 +78,8 @@ class Foundation(cdk.Construct):
                     "name": f"ci-{digits}",
                     "resource_group_name": props.group,
                     "parent_id": identity.ref(),
-                    "issuer": props.ci.issuer,
-                    "audience": [props.ci.audience],
+                    "issuer": ci.issuer,
+                    "audience": [ci.audience],
                     "subject": literal(subject),
                 },
             )
@@ -95,7 +97,7 @@ class Foundation(cdk.Construct):
                 "name": document["role"],
                 "role_definition_id": document["guid"],
                 "scope": scope,
-                "assignable_scopes": [self._subscription if document.get("elsewhere") else scope],
+                "assignable_scopes": [self._subscription if "elsewhere" in document else scope],
                 "description": literal(document["reason"])[:_DESCRIPTION],
                 "permissions": [{"actions": document["actions"], "data_actions": document["data_actions"]}],
             },
@@ -114,8 +116,9 @@ class Foundation(cdk.Construct):
             "condition_version": "2.0" if "condition" in document else None,
         }
         cdk.Resource(self, policy.name, "azurerm_role_assignment", {"scope": self._place(document["on"]), **given})
-        if document.get("elsewhere"):
-            each = f"${{toset({self._props.elsewhere.removeprefix('${').removesuffix('}')})}}"
+        if "elsewhere" in document:
+            ids = self._props.elsewhere[document["elsewhere"]].removeprefix("${").removesuffix("}")
+            each = f"${{toset({ids})}}"
             cdk.Resource(
                 self,
                 f"{policy.name}-elsewhere",

@@ -44,11 +44,15 @@ def test_roles_are_assigned_in_the_group_but_those_of_catalog_and_state(made):
         elif name.endswith("-state"):
             assert body["scope"].endswith("/blobServices/default/containers/tf")
         elif name.endswith("-elsewhere"):
-            assert (body["scope"], body["for_each"]) == ("${each.value}", "${toset(var.stores_elsewhere)}")
+            variable = "stores_elsewhere" if name.startswith("deployer") else "used_elsewhere"
+            assert (body["scope"], body["for_each"]) == ("${each.value}", f"${{toset(var.{variable})}}")
         else:
             assert body["scope"] == f"{SUBSCRIPTION}/resourceGroups/{GROUP}"
         assert body["principal_id"].split(".")[1] == name.split("-")[0]
-    assert made["variable"]["stores_elsewhere"]["default"] == []
+    assert {name: body["default"] for name, body in made["variable"].items()} == {
+        "stores_elsewhere": [],
+        "used_elsewhere": [],
+    }
 
 
 def test_whoever_assigns_roles_does_it_under_the_condition_everywhere(made):

@@ -2,7 +2,7 @@
 
 A document is one role with its one assignment:
     {"role", "guid", "actions", "data_actions", "on": "group" | "subscription" | {"account", "container"}, "condition": ABAC text, absent for none,
-     "elsewhere": true where the same right may be wanted on stores outside the group, "reason", "limits": [what the cloud cannot say]}
+     "elsewhere": the stack's variable with the ids outside the group on which the same right is wanted, "reason", "limits": [what the cloud cannot say]}
 and, for a role that the foundation makes and the access stack of a job assigns, the same without `on`.
 All in one resource group, the target's own: Azure has no condition on names or tags of machines, so the group is the bound (SKY-IAM-102).
 The deployer gives roles to nodes; by which roles, to what kind of principal, and not to a control identity, is held by the assignment's condition.
@@ -63,6 +63,15 @@ _ASSIGNING = (
     "Microsoft.Resources/subscriptions/resources/read",
     "Microsoft.Storage/storageAccounts/read",
 )
+#: what a launch refers to and somebody else may own
+_REFERRED = (
+    "Microsoft.Compute/capacityReservationGroups/deploy/action",
+    "Microsoft.Compute/diskEncryptionSets/read",
+    "Microsoft.Compute/images/read",
+    "Microsoft.Network/virtualNetworks/subnets/join/action",
+)
+#: variables of the foundation stack
+STORES_ELSEWHERE, USED_ELSEWHERE = "stores_elsewhere", "used_elsewhere"
 #: the subscription's, of no group
 _OF_SUBSCRIPTION = ("Microsoft.Compute/locations/", "Microsoft.Compute/skus/")
 
@@ -99,7 +108,8 @@ def _policies(scope: ControlScope, identity: Identity) -> tuple[PolicyDocument, 
     # together with what finds a store: outside the group the deployer has this role alone
     assigning = tuple(one for one in found if one.startswith(_ASSIGNING)) if Identity.DEPLOYER is identity else ()
     common = tuple(one for one in found if one.startswith(_OF_SUBSCRIPTION))
-    rest = tuple(one for one in found if one not in assigning and one not in common)
+    uses = tuple(one for one in found if one in _REFERRED) if identity is Identity.ORCHESTRATOR else ()
+    rest = tuple(one for one in found if one not in {*assigning, *common, *uses})
     made = [
         _role(scope, f"{identity.value}-group", rest, grants, on="group"),
         _role(scope, f"{identity.value}-catalog", common, grants, on="subscription"),
@@ -110,8 +120,9 @@ def _policies(scope: ControlScope, identity: Identity) -> tuple[PolicyDocument, 
             grants,
             on="group",
             condition=_assignable(scope),
-            elsewhere=True,
+            elsewhere=STORES_ELSEWHERE,
         ),
+        _role(scope, f"{identity.value}-uses", uses, grants, on="group", elsewhere=USED_ELSEWHERE),
         *_state(scope, identity, grants),
         *(_given_later(scope, grants) if identity is Identity.DEPLOYER else ()),
     ]
@@ -127,7 +138,7 @@ def _role(
     on: Any,
     condition: str = "",
     data: tuple[str, ...] = (),
-    elsewhere: bool = False,
+    elsewhere: str = "",
 ) -> PolicyDocument:
     serving = {
         grant.permission
@@ -141,7 +152,7 @@ def _role(
         "data_actions": list(data),
         "on": on,
         **({"condition": condition} if condition else {}),
-        **({"elsewhere": True} if elsewhere else {}),
+        **({"elsewhere": elsewhere} if elsewhere else {}),
         "reason": reason(grants, serving),
         "limits": list(_limits(found)),
     }
