@@ -16,7 +16,7 @@ from planner.iam.audit.patterns import tokens as tokens_of
 from planner.iam.audit.powers import CODE_RUNNERS, CONTROL, MACHINES, SERVICES, SPOT
 from planner.iam.audit.registry import Rule
 from planner.iam.audit.tags import PROJECT, project_of, tagged
-from planner.iam.audit.witness import ANY, Question, opening, openings
+from planner.iam.audit.witness import ANY, Opening, Question, opening, openings
 from planner.model.finding import Finding, Level
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, Statement, Subject, Test
@@ -102,34 +102,45 @@ def role_to_any_service(audited: Audited) -> Iterator[Finding]:
 def stronger_role(audited: Audited) -> Iterator[Finding]:
     """203."""
     everyone = list(subjects(audited, Cloud.AWS))
+    by_name: dict[str, list[Subject]] = {}
+    for subject in everyone:
+        for word in {subject.name, *subject.origin.split()}:
+            by_name.setdefault(word, []).append(subject)
     for subject in everyone:
         for found in openings(subject, Question(action=PASS, kind="role", named=True)):
-            statement = found.held[1]
-            for other in everyone:
-                if other is not subject and any(_is_role(pattern, other) for pattern in statement.resources):
-                    more = [action for action in CONTROL if _may(other, action) and not _may(subject, action)]
-                    if more:
-                        yield of_statement(
-                            subject,
-                            found.held,
-                            f"{other.name} may be handed on, and may do what {subject.name} may not: {', '.join(more)}",
-                            action=PASS,
-                            resource=other.name,
-                            fix=f"hand on a role without {', '.join(more)}, or add:\n" + written(_no_pass(statement)),
-                        )
+            handed = [one for pattern in found.held[1].resources for one in _roles(pattern, by_name)]
+            for other in {id(one): one for one in handed if one is not subject}.values():
+                more = [action for action in CONTROL if _may(other, action) and not _may(subject, action)]
+                if more:
+                    yield _stronger(subject, found, other, more)
+
+
+def _stronger(subject: Subject, found: Opening, other: Subject, more: list[str]) -> Finding:
+    return of_statement(
+        subject,
+        found.held,
+        f"{other.name} may be handed on, and may do what {subject.name} may not: {', '.join(more)}",
+        action=PASS,
+        resource=other.name,
+        fix=f"hand on a role without {', '.join(more)}, or add:\n{written(_no_pass(found.held[1]))}",
+    )
 
 
 def _no_pass(statement: Statement) -> Statement:
     return Statement(effect="Deny", sid="DenyStrongerRole", actions=(PASS,), resources=statement.resources)
 
 
-def _is_role(pattern: str, subject: Subject) -> bool:
-    """The ARN, or Terraform's reference to it, is that subject's.  A lone `*` names nobody: that is 201's matter."""
+def _roles(pattern: str, by_name: dict[str, list[Subject]]) -> list[Subject]:
+    """Whose ARN it is, or Terraform's reference to it.  A lone `*` names nobody: that is 201's matter."""
     if pattern.startswith("${"):
-        address = pattern[2:].rstrip("}").rpartition(".")[0]
-        return bool(address) and address in subject.origin.split()
+        return by_name.get(pattern[2:].rstrip("}").rpartition(".")[0], [])
     name = pattern.rpartition("/")[2]
-    return name != "*" and "role/" in pattern and includes(tokens_of(name), tokens_of(subject.name, wild=False))
+    if name == "*" or "role/" not in pattern:
+        return []
+    if "*" not in name and "?" not in name:
+        return by_name.get(name, [])
+    form = tokens_of(name)
+    return [one for word, named in by_name.items() if includes(form, tokens_of(word, wild=False)) for one in named]
 
 
 def _may(subject: Subject, action: str) -> bool:

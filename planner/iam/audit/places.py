@@ -112,4 +112,6 @@ def _any(patterns: tuple[str, ...], action: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _form(pattern: str) -> re.Pattern[str]:
-    return re.compile(".*".join(re.escape(part) for part in pattern.split("*")), re.IGNORECASE)
+    # Azure's own roles write `userAssignedIdentities/*/assign/action` for `userAssignedIdentities/assign/action`
+    text = ".*".join(re.escape(part) for part in pattern.split("*")).replace("/.*/", "/(?:.*/)?")
+    return re.compile(text, re.IGNORECASE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from planner.iam.actions import has_key, resource_types
@@ -40,6 +40,20 @@ ANY = "*"
 _ARN_PARTS = 6
 _ALL_OF_A_KIND = re.compile(r"(?:[A-Za-z-]+[:/])?\*")
 _IN_ACCOUNT = re.compile(r"arn:[^:]*:[^:]*:[^:]*:(\d{12}):")
+_REFERENCE = re.compile(r"\$\{(?:data\.)?([A-Za-z0-9_-]+)")
+#: services whose actions are checked against resources of another
+_ALSO = {"autoscaling": ("ec2",), "ec2-instance-connect": ("ec2",), "ssm": ("ec2",)}
+#: of what kind, as ARNs say it, Terraform's resources are
+_KINDS = {
+    "aws_iam_group": "group",
+    "aws_iam_policy": "policy",
+    "aws_iam_role": "role",
+    "aws_iam_user": "user",
+    "aws_instance": "instance",
+    "aws_launch_template": "launch-template",
+    "aws_security_group": "security-group",
+    "aws_subnet": "subnet",
+}
 _VARIABLE = re.compile(r"\$\{([A-Za-z0-9-]+:[^}*?$]+)\}")
 _NEGATIVE = ("stringnot", "arnnot", "notip", "numericnot", "datenot")
 Context = dict[str, tuple[str, ...]]
@@ -114,9 +128,12 @@ def _bounds(subject: Subject, action: str) -> list[Statement]:
 def _requests(
     statement: Statement, question: Question, denied: list[Statement], bounds: list[Statement], home: str
 ) -> Iterator[Request]:
-    for resource in resources(statement, question, home):
-        for bound in bounds or [None]:
-            tests = (*statement.tests, *(bound.tests if bound else ()))
+    spared = [replace(one, resources=one.not_resources, not_resources=()) for one in denied if one.not_resources]
+    for bound in bounds or [statement]:
+        tests = statement.tests if bound is statement else (*statement.tests, *bound.tests)
+        # what a bound allows, and what a Deny spares, may be narrower than what the statement gives: ask for these too
+        asked = [made for one in (statement, bound, *spared) for made in resources(one, question, home)]
+        for resource in dict.fromkeys(asked):
             for context in _contexts(tests, denied, question, resource):
                 yield Request(action=question.action, resource=resource, context=context)
 
@@ -270,8 +287,8 @@ def reached(pattern: str, kind: str, service: str, *, named: bool, home: str = A
         pattern = f"arn:aws:{service}:*:*:*"
     parts = pattern.split(":", _ARN_PARTS - 1)
     if len(parts) < _ARN_PARTS:
-        return pattern if named and pattern.startswith("${") and not _VARIABLE.search(pattern) else ""
-    if _VARIABLE.search(parts[5]):
+        return _referred(pattern, kind, named=named)
+    if _VARIABLE.search(parts[5]) or not _of_service(parts[2], service):
         return ""
     place = _place(parts[5], kind, named=named)
     if not place:
@@ -282,9 +299,28 @@ def reached(pattern: str, kind: str, service: str, *, named: bool, home: str = A
     return concrete(":".join([*front, place]))
 
 
+def _of_service(part: str, service: str) -> bool:
+    """Actions are checked against their own service's resources; some against machines."""
+    return "*" in part or part == service or part in _ALSO.get(service, ())
+
+
+def _referred(pattern: str, kind: str, *, named: bool) -> str:
+    """What Terraform's reference stands for, if it may be of the kind; with a wildcard behind it, a stranger's."""
+    found = _REFERENCE.match(pattern)
+    if found is None or _VARIABLE.search(pattern) or not (named or _wild(pattern)):
+        return ""
+    of = found[1]
+    known = of.startswith("aws_") and kind != ANY
+    return "" if known and _KINDS.get(of) != kind else concrete(pattern)
+
+
+def _wild(text: str) -> bool:
+    return re.search(r"[*?]", re.sub(r"\$\{[^}]*\}", "", text)) is not None
+
+
 def _place(place: str, kind: str, *, named: bool) -> str:
     """What follows the account, narrowed to the kind: `*` is `instance/*`; "" where it can be none of it."""
-    wild = bool(re.search(r"[*?]", re.sub(r"\$\{[^}]*\}", "", place)))
+    wild = _wild(place)
     if kind == ANY:
         return place if named or _ALL_OF_A_KIND.fullmatch(place) else ""
     if place.startswith(f"{kind}/"):
