@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from planner.app.audit_rights import bounds_of, is_node, node_part, rights_of
-from planner.app.audit_sources import Gathered, operations
 from planner.model.audit_report import Explanation, Right
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError
@@ -20,6 +20,7 @@ from planner.model.grants import Grant, Identity
 from planner.model.policy import PolicyKind
 
 if TYPE_CHECKING:
+    from planner.app.audit_sources import Gathered
     from planner.model.control import Operation
     from planner.model.policy import Audited, Subject
 
@@ -70,7 +71,8 @@ def operations_of(subject: Subject) -> tuple[Operation, ...]:
     """What skyplan does as that identity in that cloud."""
     if subject.identity is None or is_node(subject):
         return ()
-    return tuple(o for o in operations([subject.cloud]) if o.identity is subject.identity)
+    table: Sequence[Operation] = import_module(f"planner.iam.operations.{subject.cloud.value}").OPERATIONS
+    return tuple(o for o in table if o.identity is subject.identity)
 
 
 def _with_reasons(

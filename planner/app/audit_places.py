@@ -5,8 +5,9 @@ Re-reads those files, since a plan keeps no lines; a file that is gone leaves th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from planner.model.finding import Finding
 
 _CHECKPOINTS = ("checkpoint", "output")
+_WORKLOAD = re.compile(r"\bworkload\.([a-z_]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,8 @@ class _JobFile:
     """The job's own place, and what it asks for."""
 
     at: Location
-    asked: tuple[_Asked, ...]
+    asked: tuple[_Asked, ...] = ()
+    fields: dict[str, Location] = field(default_factory=dict[str, Location])
 
 
 class Places:
@@ -84,21 +87,29 @@ def _line(job: _JobFile, finding: Finding) -> Location:
     )
     if best is not None and best.words and all(word in text for word in best.words):
         return best.at
+    if at := job.fields.get(_field(finding.origin)):
+        return at
     fields = _CHECKPOINTS if finding.identity == Identity.NODE_CHECKPOINT else ()
     return next((a.at for a in job.asked if a.field in fields), job.at)
 
 
+def _field(origin: str) -> str:
+    """`setup` of `acc-train--… workload.setup`: where in a stack's input a secret was found."""
+    found = _WORKLOAD.search(origin)
+    return found[1] if found else ""
+
+
 def _job_file(source: PlanSource, tree: Tree) -> _JobFile:
     file = str(source.plan.inputs["job"]["file"])
-    gone = _JobFile(at=Location(source.file, 1), asked=())
+    gone = _JobFile(at=Location(source.file, 1))
     try:
         text = tree.text(Path(file))
     except InputError:
         return gone
     for node in documents(text, file)[0]:
         if isinstance(node, Mapping) and _text(node, "name") == source.plan.name:
-            name = node.entries["name"].key_at
-            return _JobFile(at=name, asked=tuple(_asked(node)))
+            lines = {key: entry.key_at for key, entry in node.entries.items()}
+            return _JobFile(at=lines["name"], asked=tuple(_asked(node)), fields=lines)
     return gone
 
 
@@ -107,24 +118,24 @@ def _asked(job: Mapping) -> Iterable[_Asked]:
     if data is not None:
         for item in data.value.items if isinstance(data.value, Items) else ():
             yield _prefix("data", item, item.at)
-    for field in _CHECKPOINTS:
-        entry = job.entries.get(field)
+    for name in _CHECKPOINTS:
+        entry = job.entries.get(name)
         if entry is not None:
-            yield _prefix(field, entry.value, entry.key_at)
+            yield _prefix(name, entry.value, entry.key_at)
     secrets = job.entries.get("secrets")
     if secrets is not None and isinstance(secrets.value, Mapping):
         for entry in secrets.value.entries.values():
             for item in entry.value.items if isinstance(entry.value, Items) else (entry.value,):
                 if isinstance(item, Scalar):
-                    name = item.text.split("://", 1)[-1].partition("/")[2]  # secret://STORE/NAME
-                    yield _Asked(field="secrets", words=(name,) if name else (), at=entry.key_at)
+                    path = item.text.split("://", 1)[-1].partition("/")[2]  # secret://STORE/NAME
+                    yield _Asked(field="secrets", words=(path,) if path else (), at=entry.key_at)
 
 
-def _prefix(field: str, node: Node, at: Location) -> _Asked:
+def _prefix(name: str, node: Node, at: Location) -> _Asked:
     uri = _text(node, "uri") if isinstance(node, Mapping) else node.text if isinstance(node, Scalar) else ""
     bucket, _, prefix = uri.split("://", 1)[-1].partition("/")
     words = tuple(word for word in (bucket, prefix.rstrip("/")) if word)
-    return _Asked(field=field, words=words, at=at)
+    return _Asked(field=name, words=words, at=at)
 
 
 def _text(node: Mapping, key: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +21,7 @@ from planner.model.policy import Audited
 from planner.spec.normal import workload_from_document
 
 if TYPE_CHECKING:
-    from planner.model.control import Operation
     from planner.model.market import Market
-    from planner.model.offer import Cloud
     from planner.model.project import Project
     from planner.model.stack import AnyStack
 
@@ -213,15 +210,7 @@ def _read_plans(plans: Sequence[PlanSource], around: Around, advance: Advance) -
     advance("composing stacks")
     stacks: dict[str, AnyStack] = {stack.name: stack for source in plans for stack in source.stacks}
     stacks |= {stack.name: stack for stack in foundations(plans, around)}
-    return read_inputs(list(stacks.values()), operations({stack.cloud for stack in stacks.values()}))
-
-
-def operations(clouds: Iterable[Cloud]) -> tuple[Operation, ...]:
-    """What skyplan does in those clouds."""
-    found: list[Operation] = []
-    for cloud in sorted(clouds):
-        found += import_module(f"planner.iam.operations.{cloud.value}").OPERATIONS
-    return tuple(found)
+    return read_inputs(list(stacks.values()))
 
 
 def foundations(plans: Sequence[PlanSource], around: Around) -> tuple[AnyStack, ...]:
