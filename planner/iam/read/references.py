@@ -90,8 +90,10 @@ class Document:
         """Where it was found, stable over moved lines."""
         return f"{self.label} {block.address}"
 
-    def location(self, block: Block, *more: str | int) -> Location:
-        """Its place; of a part of it where that has a line."""
+    def location(self, block: Block, *more: str | int) -> Location | None:
+        """Its place; of a part of it where that has a line.  None where there is no file."""
+        if not self.file:
+            return None
         line = self.lines.get((*block.path, *more)) or self.lines.get(block.path, 0)
         return Location(self.file, line)
 
