@@ -195,10 +195,9 @@ def _access(placement: Placement, siblings: Sequence[Placement], setting: _Setti
     templates = {template_key(p): _template(p, replace(setting, usd_per_hour=float(p.usd_per_hour))) for p in siblings}
     templates[template_key(placement)] = _template(placement, setting)
     documents, snippets = policies(workload, placement, project)
-    tagged = Cloud(placement.cloud) is Cloud.AWS and target.orchestrator_role
-    spot = (
-        {template_key(p) for p in (*siblings, placement) if p.capacity == CapacityType.SPOT.value} if tagged else set()
-    )
+    # the orchestrator's policy asks for the tag, the caller's own credentials do not
+    tagged = (*siblings, placement) if Cloud(placement.cloud) is Cloud.AWS and target.orchestrator_role else ()
+    spot = {template_key(p) for p in tagged if p.capacity == CapacityType.SPOT.value}
     return AccessInput(
         **_base("access", access_name(workload.name, placement), workload, placement, project),
         workload=workload,

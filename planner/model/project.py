@@ -35,6 +35,39 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CiSettings:
+    """Whose CI may become planner and deployer by its own tokens.  One file means one CI, in every account.
+
+    provider    `github`, `gitlab` or `other`
+    audience    the `aud` that the CI asks for; "" = what is usual for the cloud
+    repository, branch     github, gitlab: `acme/infra` and its protected branch
+    pull_request_subject, branch_subject   other: the `sub` claims of the two, as they are
+    """
+
+    provider: str
+    issuer: str
+    audience: str = ""
+    repository: str = ""
+    branch: str = ""
+    pull_request_subject: str = ""
+    branch_subject: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundationSettings:
+    """Of one account: who may become which control identity, beside the CI.
+
+    trusted       (identity, principal by the cloud's own name)
+    ci_provider   AWS: ARN of the account's OIDC provider for the CI's issuer, where one stands already
+    tag_keys      AWS: tags of jobs that may stand beside skyplan's, as globs; the project's own may anyhow
+    """
+
+    trusted: tuple[tuple[str, str], ...] = ()
+    ci_provider: str = ""
+    tag_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """Where skyplan may act: an account (AWS), project (GCP), subscription (Azure) or project id (Nebius) with roles.
 
@@ -62,6 +95,7 @@ class Target:
     resource_group: str | None = None
     tenant: str | None = None
     network_quota: tuple[tuple[str, int], ...] = ()
+    foundation: FoundationSettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +207,7 @@ class Project:
     tunnels: bool = True
     """Jobs may ask for nodes in several clouds, joined by a tunnel."""
     federation: tuple[Federation, ...] = ()
+    ci: CiSettings | None = None
 
     def target(self, name: str) -> Target:
         """The target of that name.  Raises KeyError."""

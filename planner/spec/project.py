@@ -18,6 +18,7 @@ from planner.spec.constraints import CLOUDS, constraints
 from planner.spec.dates import moment
 from planner.spec.federation import federations
 from planner.spec.fields import Fields, Report
+from planner.spec.foundation import ci_settings
 from planner.spec.near import did_you_mean
 from planner.spec.patterns import is_glob, specific_first
 from planner.spec.prices import price_overrides, reservations
@@ -86,6 +87,7 @@ def _project(f: Fields, words: Words) -> Project:
         tunnels=defaults.tunnels if tunnels is None else tunnels,
         federation=federations(f),
         rendezvous=_rendezvous(f),
+        ci=ci_settings(f),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from planner.spec.federation import FROM, REQUIRED, SETTINGS
+from planner.spec.foundation import CI_PROVIDERS, IDENTITIES
 from planner.spec.prices import KINDS
 from planner.spec.schema_words import (
     CLOUD,
@@ -75,6 +76,11 @@ def project_properties() -> dict[str, Schema]:
                 "propertyNames": CLOUD,
             },
         ),
+        "foundation": record(
+            "Of the identities that `skyplan foundation` writes for each account.",
+            (),
+            ci=_ci(),
+        ),
         "price_tolerance": {
             "type": "number",
             "minimum": 0,
@@ -122,6 +128,48 @@ def _target() -> Schema:
             "additionalProperties": whole("Networks.", 0, MAX_NETWORKS),
             "examples": [{"us-*": 5, "eu-west-1": 0}],
         },
+        foundation=_foundation(),
+    )
+
+
+def _ci() -> Schema:
+    return record(
+        "Whose CI becomes planner and deployer by its own tokens, without a key: pull requests only plan, the protected branch deploys and launches.",
+        ("provider",),
+        provider={
+            "enum": list(CI_PROVIDERS),
+            "description": "Which CI; `other` says issuer, audience and both subjects.",
+        },
+        issuer=text("Who signs the tokens.", "https://gitlab.example.com", pattern="^https://"),
+        repository=text("github, gitlab: the repository.", "acme/infra"),
+        branch=text("github, gitlab: the protected branch.", "main"),
+        audience=text(
+            "The `aud` that the CI asks for; what is usual for the cloud where nothing is said.", "sts.amazonaws.com"
+        ),
+        pull_request_subject=text("other: the `sub` of a pull request's token."),
+        branch_subject=text("other: the `sub` of the protected branch's token."),
+    )
+
+
+def _foundation() -> Schema:
+    who = {
+        identity: listed(text("A principal.", "arn:aws:iam::123456789012:role/ci"), f"Who may become the {identity}.")
+        for identity in IDENTITIES
+    }
+    return record(
+        "Who may become which of the account's control identities, beside the CI: see `skyplan foundation`.",
+        (),
+        trusted=record(
+            "By identity, principals by the cloud's own names: role and user ARNs, members, object ids.  `deployer` among the orchestrator's (AWS) lets "
+            "one CI session do both.",
+            (),
+            **who,
+        ),
+        ci_provider=text(
+            "AWS: the account's OIDC provider for the CI's issuer, where one stands already.",
+            "arn:aws:iam::123456789012:oidc-provider/token.actions.githubusercontent.com",
+        ),
+        tag_keys=listed(text("A tag key or a glob.", "team"), "AWS: tags that jobs may set beside the project's own."),
     )
 
 

@@ -14,6 +14,7 @@ from planner.model.project import OwnNetwork, Quota, Target
 from planner.spec import units
 from planner.spec.constraints import CLOUDS, all_regions, patterns
 from planner.spec.federation import UUID
+from planner.spec.foundation import account_settings
 from planner.spec.near import did_you_mean
 from planner.spec.patterns import is_pattern, matches, specific_first
 from planner.spec.secret import shown
@@ -95,6 +96,7 @@ def _target(f: Fields, words: Words) -> Target | None:
         resource_group=f.read("resource_group", _resource_group) if cloud == "azure" else None,
         tenant=_tenant(f, cloud) if cloud in _TENANT else None,
         network_quota=_network_quota(f, cloud, known),
+        foundation=account_settings(f, cloud),
     )
     return found if name else None
 

@@ -1,0 +1,64 @@
+"""`skyplan foundation`: the control identities of one account as Terraform JSON, for an administrator to review and apply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from planner.cli import options
+
+CLOUDS = ("aws", "gcp", "azure", "nebius")
+
+
+@click.command("foundation")
+@click.option("--cloud", required=True, type=click.Choice(CLOUDS), help="Whose identities.")
+@click.option("--target", "target", metavar="NAME", help="Which of the cloud's targets, where there are several.")
+@click.option(
+    "--out",
+    envvar="SKYPLAN_FOUNDATION",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("foundation"),
+    show_default=True,
+    help="Folder for fnd-CLOUD-TARGET/cdk.tf.json.",
+)
+@options.as_json
+@options.project
+@options.catalog
+def command(
+    cloud: str, target: str | None, out: Path, as_json: bool, project_file: Path | None, catalog: Path | None
+) -> None:
+    """Write the identities that plan, deploy, launch and mint in an account, and who may become them.
+
+    An administrator applies it, once per account; skyplan itself never does.  Pull requests may only plan; see `foundation` in skyplan.yaml.
+    """
+    from planner.app import foundation, inputs
+    from planner.cli import view
+    from planner.model.offer import Cloud
+    from planner.model.words import words_of
+
+    market = inputs.load_market(catalog)
+    project = inputs.checked_project(project_file, words_of(market))
+    given = foundation.foundation_input(project, market, Cloud(cloud), target)
+    path = foundation.write(given, out)
+    commands = foundation.how_to_apply(given, path)
+    roles = {one.identity.value: one.name for one in given.identities}
+    if as_json:
+        view.put_json(
+            {
+                "format_version": "1.0",
+                "stack": given.name,
+                "path": str(path),
+                "identities": roles,
+                "boundaries": [one.name for one in given.boundaries],
+                "apply": list(commands),
+            }
+        )
+        return
+    click.echo(str(path))
+    lines = (
+        f"{given.name}: {', '.join(roles)} of project {given.project} in {cloud} account {given.account}.",
+        "Review it, then apply it as an administrator of the account, and put the last command's lines into skyplan.yaml:",
+        *(f"  {one}" for one in commands),
+    )
+    click.echo("\n".join(lines), err=True)
