@@ -181,6 +181,7 @@ def test_actions(patterns, action, wanted):
         ("arn:aws:s3:::${var.buckets[*].name}/*", "arn:aws:s3:::${var.buckets[0].name}/x", False),
         ('${jsonencode({a = "b*"})}', '${jsonencode({a = "b*"})}', True),
         ('${jsonencode({a = "b*"})}', '${jsonencode({a = "bc"})}', False),
+        ('${f({a = 1}, "*")}', '${f({a = 1}, "x")}', False),
         ("${unclosed*", "${unclosed:x", True),
     ],
 )

@@ -117,6 +117,7 @@ def test_expressions(expression, wanted):
         "'\\x' == 'x'",
         "(" * 5000 + "true" + ")" * 5000,
         "!" * 5000 + "true",
+        ("!" * 15 + "(") * 25 + "true" + ")" * 25,
     ],
 )
 def test_what_is_not_understood_is_refused(expression):

@@ -71,6 +71,7 @@ SINGLE = [
     # a wildcard stays in its part, except in the last, which has colons of its own
     ("ArnLike", "arn:aws:iam::1:x:y", "arn:aws:*:x:*:*", False),
     ("ArnLike", "arn:aws:logs:r:1:group:a:b", "arn:aws:logs:r:1:group:*", True),
+    ("ArnLike", "arn:aws:logs:r:1:group:a:b", "arn:aws:logs:r:1:g*:b", True),
     ("ArnLike", "arn:aws:iam::111122223333:role/a", "arn:aws:iam::*/a", None),
     ("ArnNotEquals", f"{ARN}a", f"{ARN}b", True),
     ("ArnNotLike", f"{ARN}a", f"{ARN}*", False),
