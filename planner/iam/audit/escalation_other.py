@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from planner.iam.audit.find import of_right, subjects
 from planner.iam.audit.lines import written
-from planner.iam.audit.places import azure_level, gcp_guarded, gcp_permits, gcp_wide, permits
+from planner.iam.audit.places import azure_builtin, azure_level, gcp_guarded, gcp_permits, gcp_wide, permits
 from planner.iam.audit.registry import Rule
 from planner.iam.audit.writing_aws import administrators
+from planner.iam.roles import role_of
 from planner.model.finding import Finding, Level
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, Permit, RoleAssignment, RoleBinding, Subject
@@ -74,16 +75,7 @@ AZURE = (
 _LIMITS_ROLES = "roledefinitionid"
 _GOOGLE_LIMITS_ROLES = "modifiedgrantsbyrole"
 _ADMIN_GOOGLE = frozenset({"roles/owner", "roles/editor"})
-_ADMIN_AZURE = frozenset(
-    {"Owner", "Contributor", "User Access Administrator", "Role Based Access Control Administrator"}
-)
-#: built-in roles by the ids that a live account names them by (Microsoft Learn, built-in roles, read 2026-11)
-_AZURE_IDS = {
-    "8e3af657-a8ff-443c-a75c-2fe8c4bcb635": "Owner",
-    "b24988ac-6180-42a0-ab88-20f7382dd24c": "Contributor",
-    "18d7d88d-d35e-4fb5-a5c3-7773c20a72d9": "User Access Administrator",
-    "f58310d9-a9f6-439a-9e8d-f62e7b41a168": "Role Based Access Control Administrator",
-}
+_ADMIN_AZURE = ("Owner", "Contributor", "User Access Administrator", "Role Based Access Control Administrator")
 
 
 def google(audited: Audited) -> Iterator[Finding]:
@@ -188,9 +180,10 @@ def _administers(assignment: RoleAssignment) -> bool:
     """A role over everything, on more than one resource."""
     if azure_level(assignment.scope) == "resource":
         return False
-    name = _AZURE_IDS.get(assignment.role.rpartition("/")[2].lower(), assignment.role)
+    known = role_of(Cloud.AZURE, assignment.role) if azure_builtin(assignment) else None
+    name = next((one for one in _ADMIN_AZURE if known and role_of(Cloud.AZURE, one) == known), "")
     grants_only = name.endswith("Administrator") and _LIMITS_ROLES in assignment.condition.lower()
-    return (name in _ADMIN_AZURE and not grants_only) or "*" in assignment.actions
+    return (bool(name) and not grants_only) or "*" in assignment.actions
 
 
 def _administrator(subject: Subject, right: RoleBinding | RoleAssignment | Permit, role: str, place: str) -> Finding:

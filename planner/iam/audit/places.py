@@ -1,7 +1,6 @@
 """On how much of a cloud a role is given, and whether it gives a permission: Google and Azure.  Reads names; judges nothing.
 
-Predefined roles are here only as far as the rules ask: what of theirs lets somebody end machines or become another (Google's reference of IAM roles and
-Azure's of built-in roles, read 2026-11; not compared with a live account).
+What predefined roles hold says `planner.iam.roles`; a role that is not known there gives nothing here.
 """
 
 from __future__ import annotations
@@ -9,6 +8,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from planner.iam.roles import role_of
+from planner.model.offer import Cloud
 from planner.model.policy import RoleAssignment, RoleBinding
 
 _GUARDS = ("resource.name", "resource.matchtag", "resource.hastagkey")
@@ -19,55 +20,15 @@ _SCOPES = (
     ("management group", re.compile(r"/providers/Microsoft\.Management/managementGroups/[^/]+/?", re.IGNORECASE)),
     ("tenant", re.compile(r"/?")),
 )
-_MACHINES = ("compute.instances.delete", "compute.instances.stop", "compute.instances.setMetadata")
-_MAKERS = tuple(f"iam.serviceAccounts.{one}" for one in ("getAccessToken", "getOpenIdToken", "signBlob", "signJwt"))
-_GCP_ROLES: dict[str, tuple[str, ...]] = {
-    "roles/cloudbuild.builds.editor": ("cloudbuild.builds.create",),
-    "roles/compute.admin": (*_MACHINES, "compute.projects.setCommonInstanceMetadata"),
-    "roles/compute.instanceAdmin": _MACHINES,
-    "roles/compute.instanceAdmin.v1": _MACHINES,
-    "roles/deploymentmanager.editor": ("deploymentmanager.deployments.create", "deploymentmanager.deployments.update"),
-    "roles/editor": (*_MACHINES, "iam.serviceAccounts.actAs"),
-    "roles/iam.organizationRoleAdmin": ("iam.roles.update",),
-    "roles/iam.roleAdmin": ("iam.roles.update",),
-    "roles/iam.securityAdmin": ("resourcemanager.projects.setIamPolicy", "iam.serviceAccounts.setIamPolicy"),
-    "roles/iam.serviceAccountAdmin": ("iam.serviceAccounts.setIamPolicy",),
-    "roles/iam.serviceAccountKeyAdmin": ("iam.serviceAccountKeys.create",),
-    "roles/iam.serviceAccountTokenCreator": (*_MAKERS, "iam.serviceAccounts.implicitDelegation"),
-    "roles/iam.serviceAccountUser": ("iam.serviceAccounts.actAs",),
-    "roles/iam.workloadIdentityUser": ("iam.serviceAccounts.getAccessToken", "iam.serviceAccounts.getOpenIdToken"),
-    "roles/owner": (*_MACHINES, "iam.serviceAccounts.actAs", "resourcemanager.projects.setIamPolicy"),
-    "roles/resourcemanager.projectIamAdmin": ("resourcemanager.projects.setIamPolicy",),
+#: roles that only the rules ask for (the clouds' references of predefined roles, read 2026-11; not compared with a live account)
+_MORE: dict[tuple[Cloud, str], tuple[str, ...]] = {
+    (Cloud.GCP, "roles/cloudbuild.builds.editor"): ("cloudbuild.builds.*",),
+    (Cloud.GCP, "roles/compute.instanceAdmin"): ("compute.instances.*",),
+    (Cloud.GCP, "roles/deploymentmanager.editor"): ("deploymentmanager.deployments.*",),
+    (Cloud.GCP, "roles/iam.organizationRoleAdmin"): ("iam.roles.*",),
+    (Cloud.AZURE, "Storage Account Key Operator Service Role"): ("Microsoft.Storage/storageAccounts/listKeys/action",),
 }
-_AZURE_ROLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
-    # actions, not actions, data actions
-    "Contributor": (
-        ("*",),
-        (
-            "Microsoft.Authorization/*/Delete",
-            "Microsoft.Authorization/*/Write",
-            "Microsoft.Authorization/elevateAccess/Action",
-        ),
-        (),
-    ),
-    "Managed Identity Contributor": (
-        (
-            "Microsoft.ManagedIdentity/userAssignedIdentities/*/write",
-            "Microsoft.ManagedIdentity/userAssignedIdentities/write",
-        ),
-        (),
-        (),
-    ),
-    "Managed Identity Operator": (("Microsoft.ManagedIdentity/userAssignedIdentities/*/assign/action",), (), ()),
-    "Owner": (("*",), (), ()),
-    "Role Based Access Control Administrator": (("Microsoft.Authorization/roleAssignments/write",), (), ()),
-    "Storage Account Contributor": (("Microsoft.Storage/storageAccounts/*",), (), ()),
-    "Storage Account Key Operator Service Role": (("Microsoft.Storage/storageAccounts/listKeys/action",), (), ()),
-    "User Access Administrator": (("Microsoft.Authorization/*",), (), ()),
-    "Virtual Machine Administrator Login": ((), (), ("Microsoft.Compute/virtualMachines/login*/action",)),
-    "Virtual Machine Contributor": (("Microsoft.Compute/virtualMachines/*",), (), ()),
-    "Virtual Machine User Login": ((), (), ("Microsoft.Compute/virtualMachines/login/action",)),
-}
+_MORE_DATA = {"Virtual Machine User Login": ("Microsoft.Compute/virtualMachines/login/action",)}
 
 
 def gcp_wide(on: str) -> bool:
@@ -82,7 +43,9 @@ def gcp_guarded(binding: RoleBinding) -> bool:
 
 def gcp_permits(binding: RoleBinding, permission: str) -> bool:
     """The role gives the permission."""
-    return permission in (binding.permissions or _GCP_ROLES.get(binding.role, ()))
+    known = role_of(Cloud.GCP, binding.role)
+    patterns = binding.permissions or (known.actions if known else _MORE.get((Cloud.GCP, binding.role), ()))
+    return _any(patterns, permission)
 
 
 def azure_level(scope: str) -> str:
@@ -98,12 +61,20 @@ def azure_builtin(assignment: RoleAssignment) -> bool:
 
 def permits(assignment: RoleAssignment, action: str, *, data: bool = False) -> bool:
     """The role gives the action, less what it excludes."""
-    if azure_builtin(assignment):
-        actions, excluded, data_actions = _AZURE_ROLES.get(assignment.role, ((), (), ()))
-        return _any(data_actions, action) if data else _any(actions, action) and not _any(excluded, action)
-    if data:
-        return _any(assignment.data_actions, action) and not _any(assignment.not_data_actions, action)
-    return _any(assignment.actions, action) and not _any(assignment.not_actions, action)
+    if not azure_builtin(assignment):
+        given = assignment.data_actions if data else assignment.actions
+        taken = assignment.not_data_actions if data else assignment.not_actions
+        return _any(given, action) and not _any(taken, action)
+    known = role_of(Cloud.AZURE, assignment.role)
+    if known is None:
+        return _any(
+            _MORE_DATA.get(assignment.role, ()) if data else _MORE.get((Cloud.AZURE, assignment.role), ()), action
+        )
+    return (
+        _any(known.data_actions, action)
+        if data
+        else _any(known.actions, action) and not _any(known.not_actions, action)
+    )
 
 
 def _any(patterns: tuple[str, ...], action: str) -> bool:

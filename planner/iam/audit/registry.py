@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 
 from planner.model.codes import CODES
 from planner.model.finding import Finding, Level
@@ -71,8 +70,7 @@ def _gathered() -> dict[str, Rule]:
 
 
 def _rules_of(name: str) -> tuple[Rule, ...]:
-    module = f"planner.iam.audit.{name}"
-    return getattr(import_module(module), "RULES", ()) if find_spec(module) else ()
+    return import_module(f"planner.iam.audit.{name}").RULES
 
 
 class _Rules(Mapping[str, Rule]):

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from planner.iam.actions import has_key, resource_types
 from planner.iam.audit.find import Held, allowing, denying
-from planner.iam.evaluate.aws import Decision, Request, judge
+from planner.iam.evaluate.aws import Request, applies, judge
 from planner.model.policy import AwsPolicy, PolicyKind, Statement, Subject, Test
 
 #: whatever is nobody's that one knows: not a tag, a role or a region of anyone's
@@ -97,7 +97,8 @@ def openings(subject: Subject, question: Question) -> Iterator[Opening]:
     home = _home(policies)
     for held in given:
         for request in _requests(held[1], question, denied, bounds, home):
-            if judge(policies, request).decision is Decision.ALLOW:
+            by_it = applies(held[1], request, version=held[0].version)
+            if by_it and judge(policies, request):
                 yield Opening(held=held, request=request)
                 break
 

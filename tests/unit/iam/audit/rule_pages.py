@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 from planner.iam.audit.registry import RULES
@@ -83,6 +84,7 @@ def index():
     return "\n\n".join(parts) + "\n"
 
 
+@cache
 def pages():
     """Every file of docs/rules, by name."""
     ready = [rule for rule in RULES.values() if files(rule.id, "fail") and files(rule.id, "pass")]
