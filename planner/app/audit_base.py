@@ -30,7 +30,7 @@ def new_only(findings: Sequence[Finding], before: Sequence[Finding]) -> tuple[tu
 def changes(base: Audited, new: Audited, widened: Sequence[Finding]) -> tuple[Change, ...]:
     """Rights that the two do not have alike, sorted by identity."""
     old, now = _rows(base), _rows(new)
-    wide = {(f.cloud, f.identity, word) for f in widened for word in (f.grant, f.action) if word}
+    wide = {(f.cloud, f.identity, word) for f in widened for word in (_short(f.grant), f.action) if word}
     out: set[Change] = set()
     for key in old.keys() | now.keys():
         before, after = old.get(key), now.get(key)
@@ -38,7 +38,8 @@ def changes(base: Audited, new: Audited, widened: Sequence[Finding]) -> tuple[Ch
             continue
         if before and after:
             cloud, identity, grant, action = key
-            kind = "widened" if {(cloud, identity, grant), (cloud, identity, action)} & wide else "changed"
+            names = {(cloud, identity, grant), (cloud, identity, action)}
+            kind = "widened" if names & wide else "changed"
         else:
             kind = "added" if after else "removed"
         shown = after or before
@@ -65,6 +66,11 @@ def _rows(audited: Audited) -> _Rows:
                 bounds=tuple(sorted(bounds)),
             )
     return out
+
+
+def _short(grant: str) -> str:
+    """`POLICY/Sid`: of a managed policy without the ARN before its name."""
+    return "/".join(grant.rsplit("/", 2)[-2:]) if grant.startswith("arn:") else grant
 
 
 def _said(right: Right) -> str:

@@ -12,11 +12,11 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from planner.app.audit_rights import bounds_of, is_node, node_part, rights_of
+from planner.app.audit_rights import bounds_of, is_node, limits_of, node_part, rights_of
 from planner.model.audit_report import Explanation, Right
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError
-from planner.model.grants import Grant, Identity
+from planner.model.grants import CONTROL_IDENTITIES, Grant, Identity
 from planner.model.policy import PolicyKind
 
 if TYPE_CHECKING:
@@ -36,16 +36,21 @@ def explain(name: str, gathered: Gathered) -> Explanation:
     rights: set[Right] = set()
     for subject in subjects:
         done = operations_of(subject)
-        for right in rights_of(subject):
+        for right in rights_of(subject, limits=False):
             if asked in _NODES and is_node(subject) and node_part(right) is not asked:
                 continue
             rights.add(_with_reasons(right, subject, audited, done, grants))
     if not subjects:
         known = sorted({s.name for s in audited.subjects} | {s.identity.value for s in audited.subjects if s.identity})
         hint = f"known here: {', '.join(known)}" if known else "nothing that was read holds rights"
+        if asked in CONTROL_IDENTITIES:
+            hint += "; skyplan's own identities are known where skyplan.yaml says `foundation.ci` or the target's `foundation`"
         raise InputError([Diagnostic(code="SKY-IAM-902", summary=f"no identity `{name}` was found", hint=hint)])
     trusted = sorted({(s.name, by) for s in subjects for by in trusts(s)})
-    return Explanation(identity=name, rights=tuple(sorted(rights, key=_order)), trusted=tuple(trusted))
+    limits = sorted({(s.name, words) for s in subjects for words in limits_of(s)})
+    return Explanation(
+        identity=name, rights=tuple(sorted(rights, key=_order)), trusted=tuple(trusted), limits=tuple(limits)
+    )
 
 
 def _is(subject: Subject, asked: Identity) -> bool:

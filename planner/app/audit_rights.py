@@ -20,11 +20,14 @@ def label(subject: Subject) -> str:
     return subject.identity.value if subject.identity else subject.name
 
 
-def rights_of(subject: Subject) -> Iterator[Right]:
-    """One row per action (AWS, Azure, a custom role of Google's) or role.  What is denied, and what bounds it, are rows too: dropping one widens."""
+def rights_of(subject: Subject, *, limits: bool = True) -> Iterator[Right]:
+    """One row per action (AWS, Azure, a custom role of Google's) or role.
+
+    limits  rows also for what is denied and for what boundaries let through: dropping one of them widens
+    """
     for policy in subject.policies:
-        if policy.kind is not PolicyKind.TRUST:
-            yield from _aws(subject, policy)
+        if policy.kind is PolicyKind.IDENTITY or (limits and policy.kind is not PolicyKind.TRUST):
+            yield from _aws(subject, policy, limits=limits)
     for b in subject.bindings:
         bounds = (b.condition,) if b.condition else ()
         for action in b.permissions or (b.role,):
@@ -39,9 +42,11 @@ def rights_of(subject: Subject) -> Iterator[Right]:
         yield _right(subject, p.role, p.role, (p.on,), bounds)
 
 
-def _aws(subject: Subject, policy: AwsPolicy) -> Iterator[Right]:
+def _aws(subject: Subject, policy: AwsPolicy, *, limits: bool) -> Iterator[Right]:
     for number, s in enumerate(policy.statements, start=1):
-        grant = f"{policy.name}/{s.sid or f'statement {number}'}"
+        if s.effect != "Allow" and not limits:
+            continue
+        grant = f"{_short(policy.name)}/{s.sid or f'statement {number}'}"
         actions = s.actions or tuple(f"all but {one}" for one in s.not_actions)
         resources = s.resources or tuple(f"all but {one}" for one in s.not_resources)
         for action in actions:
@@ -49,6 +54,25 @@ def _aws(subject: Subject, policy: AwsPolicy) -> Iterator[Right]:
             if policy.kind is not PolicyKind.IDENTITY:
                 said = f"{policy.kind.value} {said}"
             yield _right(subject, grant, said, resources, bounds_of(s))
+
+
+def limits_of(subject: Subject) -> Iterator[str]:
+    """Boundaries by name, and each Deny in words."""
+    for policy in subject.policies:
+        if policy.kind in {PolicyKind.BOUNDARY, PolicyKind.SESSION}:
+            yield f"within the {policy.kind.value} {_short(policy.name)}"
+        elif policy.kind is PolicyKind.IDENTITY:
+            for s in policy.statements:
+                if s.effect != "Allow":
+                    actions = s.actions or (f"all but {', '.join(s.not_actions)}",)
+                    on = s.resources or (f"all but {', '.join(s.not_resources)}",)
+                    bounds = f" if {' and '.join(bounds_of(s))}" if s.tests else ""
+                    yield f"never {', '.join(actions)} on {', '.join(on)}{bounds}"
+
+
+def _short(name: str) -> str:
+    """A managed policy's ARN says where it is; its last part says which."""
+    return name.rsplit("/", 1)[-1] if name.startswith("arn:") else name
 
 
 def bounds_of(statement: Statement) -> tuple[str, ...]:

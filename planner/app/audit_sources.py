@@ -23,7 +23,7 @@ from planner.spec.normal import workload_from_document
 if TYPE_CHECKING:
     from planner.model.market import Market
     from planner.model.project import Project
-    from planner.model.stack import AnyStack
+    from planner.model.stack import AnyStack, FoundationInput
 
 Advance = Callable[[str], None]
 """Called before each piece of work, with its name."""
@@ -209,14 +209,29 @@ def _read_plans(plans: Sequence[PlanSource], around: Around, advance: Advance) -
 
     advance("composing stacks")
     stacks: dict[str, AnyStack] = {stack.name: stack for source in plans for stack in source.stacks}
-    stacks |= {stack.name: stack for stack in foundations(plans, around)}
-    return read_inputs(list(stacks.values()))
+    control, unread = foundations(plans, around)
+    stacks |= {stack.name: stack for stack in control}
+    return merged([read_inputs(list(stacks.values())), Audited(unread=unread)])
 
 
-def foundations(plans: Sequence[PlanSource], around: Around) -> tuple[AnyStack, ...]:
-    """The control identities of every target that the plans' choices lie in."""
-    del plans, around
-    return ()
+def foundations(plans: Sequence[PlanSource], around: Around) -> tuple[tuple[FoundationInput, ...], tuple[str, ...]]:
+    """The control identities of every target that the choices lie in, and why one cannot be told.
+
+    Where skyplan.yaml says nothing of them, neither `foundation.ci` nor a target's `foundation`, the platform team has roles of its own, which no plan knows.
+    """
+    from planner.app.foundation import foundation_input  # noqa: PLC0415 - not needed for Terraform
+
+    places = {(stack.cloud, stack.target) for source in plans for stack in source.stacks}
+    found: list[FoundationInput] = []
+    unread: list[str] = []
+    for target in around.project.targets:
+        said = target.foundation is not None or around.project.ci is not None
+        if said and (target.cloud, target.name) in places:
+            try:
+                found.append(foundation_input(around.project, around.market(), target.cloud, target.name))
+            except InputError as error:
+                unread += [f"foundation of {target.name}: {d.summary}" for d in error.diagnostics]
+    return tuple(found), tuple(unread)
 
 
 def merged(found: Iterable[Audited]) -> Audited:

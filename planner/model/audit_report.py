@@ -99,8 +99,9 @@ class Right:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Who can do what, and why.  `trusted`: who may become it, by (subject, words)."""
+    """Who can do what, and why.  By (subject, words): `trusted` who may become it, `limits` what takes away of the rights."""
 
     identity: str
     rights: tuple[Right, ...]
     trusted: tuple[tuple[str, str], ...] = ()
+    limits: tuple[tuple[str, str], ...] = ()

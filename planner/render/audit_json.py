@@ -63,6 +63,7 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "identity": explanation.identity,
         "trusted": [{"subject": subject, "by": by} for subject, by in explanation.trusted],
+        "limits": [{"subject": subject, "words": words} for subject, words in explanation.limits],
         "rights": [
             {
                 "cloud": r.cloud,
@@ -116,7 +117,9 @@ def schema() -> dict[str, Any]:
                 )
             ),
             changes=_list(
-                _object(cloud=text, identity=text, kind={"enum": ["added", "removed", "widened", "changed"]}, right=text)
+                _object(
+                    cloud=text, identity=text, kind={"enum": ["added", "removed", "widened", "changed"]}, right=text
+                )
             ),
             diagnostics=_list(
                 _object(

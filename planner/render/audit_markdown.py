@@ -19,7 +19,10 @@ LONGEST = 60_000
 """Characters: GitHub refuses a comment of more than 65,536 (its API's own message, 2026-09)."""
 _CUT = "_Cut here, as a comment may be no longer: the SARIF or JSON output has the rest._"
 _MARKS = {"added": "+ added", "removed": "- removed", "widened": "! widened", "changed": "~ changed"}
-_SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_[]|~#"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;"})
+#: a space of no width keeps a name from being mentioned: GitHub looks for `@name` in what is rendered
+_TAGS = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "@&#8203;"}
+_HTML = str.maketrans(_TAGS)
+_SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_[]|~#"} | _TAGS)
 
 
 def document(report: AuditReport) -> str:
@@ -63,7 +66,7 @@ def _widenings(widened: list[Finding], base: str) -> list[str]:
 def _changes(rows: list[Change]) -> str:
     first = rows[0]
     name = " ".join(filter(None, (first.cloud, first.identity)))
-    out = [f"<details><summary>{_cell(name)}: {_counted(rows)}</summary>", "", "| | right |", "|---|---|"]
+    out = [f"<details><summary>{_html(name)}: {_counted(rows)}</summary>", "", "| | right |", "|---|---|"]
     out += [f"| {_MARKS[c.kind]} | {_cell(c.right)} |" for c in rows]
     return "\n".join([*out, "", "</details>"])
 
@@ -75,7 +78,7 @@ def _counted(rows: list[Change]) -> str:
 def _folded(f: Finding) -> str:
     head = f"{f.level.value} {f.rule} {who(f)}: {f.message}"
     mark = " (accepted)" if f.accepted else ""
-    out = [f"<details><summary>{_cell(head)}{mark}</summary>", "", f"- where: {_cell(where(f))}"]
+    out = [f"<details><summary>{_html(head)}{mark}</summary>", "", f"- where: {_cell(where(f))}"]
     if f.origin:
         out.append(f"- in: {_cell(f.origin)}")
     if shown := what(f):
@@ -91,6 +94,11 @@ def _folded(f: Finding) -> str:
 
 def _cell(text: str) -> str:
     return printable(text).translate(_SPECIAL)
+
+
+def _html(text: str) -> str:
+    """For a summary, in which Markdown does not hold."""
+    return printable(text).translate(_HTML)
 
 
 def _code(text: str) -> str:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from planner.model.finding import Finding
     from planner.render.text import Paint
 
+_FIX_LINES = 24
+"""A list of actions may run over pages; other outputs have all of it."""
 _STYLES: dict[Level, tuple[str, ...]] = {
     Level.CRITICAL: ("bold", "red"),
     Level.HIGH: ("red",),
@@ -62,7 +64,10 @@ def _lines(finding: Finding, widths: tuple[int, int], paint: Paint) -> list[str]
         out.append(f"  {paint('accepted', 'dim')}: {printable(finding.accepted)}")
         return out
     out += [f"  {paint('|', 'dim')} {indented(line)}" for line in finding.evidence.splitlines()]
-    for number, line in enumerate(finding.fix.splitlines()):
+    lines = finding.fix.splitlines()
+    for number, line in enumerate(lines[:_FIX_LINES]):
         label = paint("fix", "cyan") + ":" if not number else "    "
         out.append(f"  {label} {indented(line)}")
+    if len(lines) > _FIX_LINES:
+        out.append(f"       … and {len(lines) - _FIX_LINES} lines more, in --json")
     return out

@@ -21,6 +21,7 @@ def explanation_lines(explanation: Explanation, paint: Paint) -> list[str]:
     for (cloud, subject), rows in groupby(explanation.rights, key=lambda r: (r.cloud, r.subject)):
         out.append(paint(f"{cloud} {printable(subject)}", "bold"))
         out += [f"  may be assumed by {printable(by)}" for who, by in explanation.trusted if who == subject]
+        out += [f"  {printable(words)}" for who, words in explanation.limits if who == subject]
         for (grant, resources, bounds), rights in groupby(rows, key=lambda r: (r.grant, r.resources, r.bounds)):
             out += ["", *_head(grant, resources, bounds, paint)]
             out += [line for right in rights for line in _action(right, paint)]
