@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.clouds.port import ResourceLister, Where
+from planner.clouds.port import ResourceLister, RightsReader, Where
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError
 
@@ -41,3 +41,13 @@ def _made(where: Where) -> ResourceLister:
         case _:
             summary = f"machines on {where.cloud} cannot be listed"
             raise InputError([Diagnostic(code="SKY-APPLY-315", summary=summary)])
+
+
+def rights_reader(where: Where) -> RightsReader:
+    """What an account really grants.  Raises MissingPart without boto3, InputError (SKY-IAM-902) for a cloud whose rights are not read live."""
+    if where.cloud != "aws":
+        summary = f"what {where.cloud} really grants is not read in this version: rights can be compared with a live account on AWS only"
+        raise InputError([Diagnostic(code="SKY-IAM-902", summary=summary)])
+    from planner.clouds.aws_iam import AwsIam  # noqa: PLC0415 - boto3
+
+    return AwsIam(where)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from planner.model.policy import Audited
+
 RANK_TAG = "skyplan:rank"
 
 
@@ -62,6 +64,14 @@ class ResourceLister(Protocol):
 
     def terminate(self, ids: Sequence[str]) -> None:
         """End them, and return when the cloud says that they end.  One that is gone already is no error.  Raises CloudError."""
+        ...
+
+
+class RightsReader(Protocol):
+    """Reads what an account really grants, and never writes.  Offered for AWS only (`planner.clouds.aws_iam`): no other cloud's is made in this version."""
+
+    def audited(self, *, project: str, buckets: Sequence[str] = ()) -> Audited:
+        """Who holds which rights in the project's name, its machines, the policies of these buckets.  Raises CloudError."""
         ...
 
 
