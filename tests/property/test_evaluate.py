@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from moto.iam.access_control import IAMPolicy, PermissionResult
 
@@ -138,7 +138,6 @@ MOTO = {
 }
 
 
-@settings(max_examples=300)
 @given(PLAIN, st.sampled_from(ACTIONS), st.sampled_from(RESOURCES))
 def test_moto_decides_the_same_where_it_decides(policy, action, resource):
     theirs = IAMPolicy(json.dumps(document_of(policy))).is_action_permitted(action, resource)

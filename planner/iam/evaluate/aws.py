@@ -10,7 +10,13 @@ Simpler than AWS, and never wider: what a resource policy gives stays within bou
 policy that names the whole account gives nothing in that account, it only lets identity policies speak.  Not here: organisation policies, the rule that
 KMS keys must first let IAM speak, and S3's block of public access.
 What cannot be judged (see `operators`) fails closed: an allow does not apply, a deny does.  `${…}` references of Terraform are literal text.
-Held against moto and @cloud-copilot/iam-simulate 0.1.173; never against live AWS.
+Never held against live AWS.  Held against moto 5.2 and @cloud-copilot/iam-simulate 0.1.173 (2026-11, 30,000 generated cases); that one differs where
+    it keeps a `*` at the end of a part of a resource's ARN within that part                      here as the IAM user guide has it
+    it takes `x${*}` in StringEquals for other than `x*`, and IPv6 for no match of an IPv4 NotIpAddress
+    it lets no operator without a set operator hold for a key of several values (aws:TagKeys), also where there is one
+    it lets no NotResource with a wildcard apply to an action whose resource is `*`
+    it takes a condition that cannot be judged for one that does not hold, also in a deny          here closed
+    it lets what a resource policy gives pass a boundary                                           here closed
 """
 
 from __future__ import annotations
