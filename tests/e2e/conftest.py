@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.judges import record
+from tests.e2e.workspace import Workspace
 from tests.emulators import terraform as terraform_on_this_machine
 from tests.emulators.aws import Aws, AwsProcess
 from tests.emulators.terraform import SCHEMAS, Terraform
@@ -52,6 +54,18 @@ def terraform(aws: Aws, terraform_home: Path) -> Terraform:
     if reason := terraform_on_this_machine.missing(aws=True):
         pytest.skip(reason)
     return terraform_on_this_machine.prepare(terraform_home / "aws", **aws.environment)
+
+
+@pytest.fixture
+def as_written(request: pytest.FixtureRequest) -> Callable[[Workspace, str], None]:
+    """Holds what a life asked of access control to what is written down of it (`tests/e2e/judges/life.jsonl`)."""
+    update = bool(request.config.getoption("--update-golden"))
+
+    def check(workspace: Workspace, life: str) -> None:
+        assert workspace.identities is not None
+        record.held_to(life, workspace.aws.judged(), workspace.identities.scope, update=update)
+
+    return check
 
 
 @pytest.fixture

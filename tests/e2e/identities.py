@@ -8,42 +8,76 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-from planner.iam.foundation import aws as foundation
+from planner.app import inputs
+from planner.app.foundation import foundation_input, scope_of
 from planner.iam.foundation import aws_names
 from planner.model.control import ControlScope
 from planner.model.grants import Identity
+from planner.model.market import Market
 from planner.model.offer import Cloud
-from planner.model.stack import PolicyDocument
+from planner.model.project import Project
+from planner.model.stack import FoundationInput, PolicyDocument
+from planner.model.words import words_of
+from planner.spec.project import parse_project
 from tests.emulators.aws import ACCOUNT, REGION, Aws, Judged
 
 USER = "ci"
 PROJECT = "acme"
+STATE = "acme-tfstate"
 USER_ARN = f"arn:aws:iam::{ACCOUNT}:user/{USER}"
-
-
-def scope_of(state: str = "") -> ControlScope:
-    """What the jobs of these tests act in."""
-    return ControlScope(
-        cloud=Cloud.AWS, project=PROJECT, target="prod", account=ACCOUNT, regions=(REGION,), state=state
-    )
+_PATH = aws_names.path(PROJECT)
+_ROLE = f"arn:aws:iam::{ACCOUNT}:role{_PATH}skyplan-{PROJECT}"
+BACKEND = f"backend: {{s3: {{bucket: {STATE}, region: {REGION}, use_lockfile: true, use_path_style: true}}}}\n"
+TARGET = f"""\
+project: {PROJECT}
+targets:
+  - name: prod
+    cloud: aws
+    account: "{ACCOUNT}"
+    regions: [{REGION}]
+    deployer_role: {_ROLE}-deployer
+    orchestrator_role: {_ROLE}-orchestrator
+    permissions_boundary: arn:aws:iam::{ACCOUNT}:policy{_PATH}skyplan-{PROJECT}-node-boundary
+    foundation: {{trusted: {{planner: ["{USER_ARN}"], deployer: ["{USER_ARN}"], orchestrator: ["{USER_ARN}"]}}}}
+"""
 
 
 def document(*statements: dict[str, Any]) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": statements})
 
 
-class Identities:
-    """The foundation in `aws`, and access enforced.  `environment`: the user's credentials; `target`: lines for skyplan.yaml."""
+@cache
+def market() -> Market:
+    return inputs.load_market()
 
-    def __init__(self, aws: Aws, *, state: str = "", install: bool = True) -> None:
-        self.scope = scope_of(state)
+
+@cache
+def given(*, state: bool) -> tuple[ControlScope, FoundationInput]:
+    """What `skyplan foundation` makes of the project file, with Terraform's state in S3 or not."""
+    project: Project
+    project, problems = parse_project(TARGET + (BACKEND if state else ""), "skyplan.yaml", words_of(market()))
+    assert not problems
+    return scope_of(project, project.targets[0], market()), foundation_input(project, market(), Cloud.AWS, None)
+
+
+class Identities:
+    """The foundation in `aws`.  `project`: skyplan.yaml; `environment`: the credentials of the user, who may only become its identities.
+
+    `installed=False` leaves the roles to whoever applies the foundation stack.
+    """
+
+    def __init__(self, aws: Aws, *, state: bool = False, installed: bool = True) -> None:
         self._aws = aws
-        self._path = aws_names.path(PROJECT)
+        self.scope, self._given = given(state=state)
+        self.project = TARGET + (BACKEND if state else "")
+        if state:
+            aws.bucket(STATE)
         iam = aws.client("iam")
         iam.create_user(UserName=USER)
-        if install:
+        if installed:
             self._install(iam)
         roles = [self.role(one) for one in (Identity.PLANNER, Identity.DEPLOYER, Identity.ORCHESTRATOR)]
         become = {"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": roles}
@@ -55,48 +89,22 @@ class Identities:
         }
 
     def role(self, identity: Identity) -> str:
-        return f"arn:aws:iam::{ACCOUNT}:role{self._path}{aws_names.names(self.scope)[identity]}"
-
-    @property
-    def target(self) -> str:
-        """The target of skyplan.yaml."""
-        lines = {
-            "name": "prod",
-            "cloud": "aws",
-            "account": f'"{ACCOUNT}"',
-            "regions": f"[{REGION}]",
-            "deployer_role": self.role(Identity.DEPLOYER),
-            "orchestrator_role": self.role(Identity.ORCHESTRATOR),
-            "permissions_boundary": aws_names.node_boundary(self.scope),
-        }
-        return "{" + ", ".join(f"{key}: {value}" for key, value in lines.items()) + "}"
+        return f"arn:aws:iam::{ACCOUNT}:role{_PATH}{aws_names.names(self.scope)[identity]}"
 
     def _install(self, iam: Any) -> None:
-        arns = {bound.name: self._policy(iam, bound) for bound in foundation.boundaries(self.scope)}
-        trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": USER_ARN}}
-        for one in foundation.identities(self.scope):
+        arns = {bound.name: self._policy(iam, bound) for bound in self._given.boundaries}
+        for one in self._given.identities:
+            if not one.trusted:
+                continue
+            trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": list(one.trusted)}}
             bound = {"PermissionsBoundary": arns[one.boundary]} if one.boundary else {}
-            iam.create_role(RoleName=one.name, Path=self._path, AssumeRolePolicyDocument=document(trust), **bound)
+            iam.create_role(RoleName=one.name, Path=_PATH, AssumeRolePolicyDocument=document(trust), **bound)
             for policy in one.policies:
                 iam.attach_role_policy(RoleName=one.name, PolicyArn=self._policy(iam, policy))
 
     def _policy(self, iam: Any, policy: PolicyDocument) -> str:
-        made = iam.create_policy(PolicyName=policy.name, Path=self._path, PolicyDocument=json.dumps(policy.document))
+        made = iam.create_policy(PolicyName=policy.name, Path=_PATH, PolicyDocument=json.dumps(policy.document))
         return str(made["Policy"]["Arn"])
-
-    def session(self, identity: Identity) -> Mapping[str, str]:
-        """Credentials of the identity, by way of the user."""
-        sts = self._aws.client(
-            "sts",
-            aws_access_key_id=self.environment["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=self.environment["AWS_SECRET_ACCESS_KEY"],
-        )
-        given = sts.assume_role(RoleArn=self.role(identity), RoleSessionName="test")["Credentials"]
-        return {
-            "aws_access_key_id": given["AccessKeyId"],
-            "aws_secret_access_key": given["SecretAccessKey"],
-            "aws_session_token": given["SessionToken"],
-        }
 
     def judged(self) -> Judged:
         return self._aws.judged()

@@ -1,4 +1,7 @@
-"""The real command line, Terraform, AWS provider and CDK against an emulated AWS.  What is there is asked of its API, never of Terraform."""
+"""The real command line, Terraform, AWS provider and CDK against an emulated AWS.  What is there is asked of its API, never of Terraform.
+
+Each step holds only its own identity of the foundation, and every call is judged (`tests/e2e/identities.py`).
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,27 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.identities import Identities
+from tests.e2e.judges import record
 from tests.e2e.workspace import Workspace, terraform_pid
 from tests.emulators.aws import Aws
 from tests.emulators.terraform import Terraform
 
 pytestmark = pytest.mark.terraform
+Check = Callable[[Workspace, str], None]
 
 
 @pytest.fixture
 def workspace(tmp_path: Path, aws: Aws, terraform: Terraform) -> Workspace:
-    return Workspace(tmp_path / "repo", aws, terraform)
+    return Workspace(tmp_path / "repo", aws, terraform, identities=Identities(aws))
 
 
-def test_apply_status_lost_node_destroy(workspace: Workspace) -> None:
+def test_apply_status_lost_node_destroy(workspace: Workspace, as_written: Check) -> None:
     plan = workspace.plan()
     done = workspace.apply()
     assert done["run"]["status"] == "running"
@@ -49,9 +55,10 @@ def test_apply_status_lost_node_destroy(workspace: Workspace) -> None:
     assert [d["code"] for d in workspace.json("apply", "plans/train.plan.json", code=1)["diagnostics"]] == [
         "SKY-APPLY-303"
     ]
+    as_written(workspace, "two nodes on spot, one lost")
 
 
-def test_two_refused_candidates_the_third_runs_and_both_are_remembered(workspace: Workspace) -> None:
+def test_two_refused_candidates_the_third_runs_and_both_are_remembered(workspace: Workspace, as_written: Check) -> None:
     ranked = workspace.plan()["ranked"]
     proxy = workspace.aws.proxy
     # the first candidate's second node only: its first one is launched, and must not stay
@@ -84,6 +91,7 @@ def test_two_refused_candidates_the_third_runs_and_both_are_remembered(workspace
     assert "SKY-REJ-206" in {r["code"] for r in replanned["rejected"]}
     workspace.run("destroy", "train", "--auto-approve")
     assert workspace.aws.leftovers() == []
+    as_written(workspace, "two launches refused, the third runs")
 
 
 def _lease_taken(workspace: Workspace) -> bool:
@@ -97,14 +105,14 @@ def _lease_taken(workspace: Workspace) -> bool:
 
 @pytest.fixture
 def remote(tmp_path: Path, aws: Aws, terraform: Terraform) -> Iterator[Workspace]:
-    bucket = aws.bucket("acme-tfstate")
-    backend = f"backend: {{s3: {{bucket: {bucket}, region: us-east-1, use_lockfile: true, use_path_style: true}}}}\n"
-    yield Workspace(tmp_path / "repo", aws, terraform, backend)
+    yield Workspace(tmp_path / "repo", aws, terraform, identities=Identities(aws, state=True))
     aws.proxy.clear()
 
 
 @pytest.mark.parametrize("who", ["skyplan and Terraform", "skyplan alone"])
-def test_killed_while_a_launch_was_executed_and_its_reply_never_came(remote: Workspace, who: str) -> None:
+def test_killed_while_a_launch_was_executed_and_its_reply_never_came(
+    remote: Workspace, who: str, as_written: Check
+) -> None:
     remote.plan()
     hold = remote.aws.proxy.hold("RunInstances", times=1)
     applying = remote.start("apply", "plans/train.plan.json", "--prepare", "0", "--quiet")
@@ -138,6 +146,10 @@ def test_killed_while_a_launch_was_executed_and_its_reply_never_came(remote: Wor
     remote.run("destroy", "train", "--auto-approve")
     assert remote.nodes() == set()
     assert remote.aws.leftovers() == []
+    if who == "skyplan alone":
+        as_written(remote, "state in S3, an apply killed and finished by the next")
+    denied = record.refused(remote.aws.judged())
+    assert not denied, denied
 
 
 def _both_asked_for(workspace: Workspace) -> None:

@@ -1,19 +1,33 @@
 """That the foundation's rights are enough and no more: each step of a job's life holds only its own identity, and nothing granted can go.
 
-What an engine judged stands in docs/iam-proof.md, which is made from what these tests see.  Nothing here was ever asked of a live account.
+The lives are run by `test_apply` and `test_gang`, under these identities; what they asked of access control is written down (`judges/life.jsonl`), and is
+replayed here before the judges.  What was judged by whom stands in docs/iam-proof.md.  Nothing here was ever asked of a live account.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.e2e.judges.attempts import Account, Attempt, Machines, of_deployer, on_machines, on_stores, outcome
+from planner.iam.foundation import aws_names
+from planner.model.grants import Identity
+from tests.e2e.identities import STATE, given
+from tests.e2e.judges import proof, record, replay, simulate
+from tests.e2e.judges.attempts import Account, Attempt, Machines, Tried, of_deployer, on_machines, on_stores, tried
 from tests.e2e.judges.ministack import ACCOUNT as MINISTACK
 from tests.e2e.judges.ministack import Ministack
-from tests.emulators.aws import ACCOUNT, Aws
+from tests.emulators.aws import ACCOUNT, REGION, Aws
+
+SCOPE = given(state=True)[0]
+simulated = pytest.mark.skipif(simulate.missing() is not None, reason=simulate.missing() or "")
+
+
+@pytest.fixture
+def update(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--update-golden"))
 
 
 @pytest.fixture
@@ -23,19 +37,146 @@ def ministack(socket_enabled: None, tmp_path: Path) -> Iterator[Ministack]:
     process.close()
 
 
-def tried(attempts: Iterator[Attempt]) -> list[tuple[str, str, str]]:
-    """(what, outcome, outcome of the twin)."""
-    return [(f"{one.who}: {one.what}", outcome(one.call), outcome(one.same)) for one in attempts]
+# ---- enough
 
 
-def test_what_nobody_may_is_refused_and_its_twin_is_not(aws: Aws) -> None:
+@simulated
+def test_what_a_life_asks_is_allowed_by_every_judge() -> None:
+    seen = sorted(record.load())
+    assert {one.identity for one in seen} >= set(proof.JUDGED)
+    held = {identity: replay.held_by(SCOPE, identity, proof.passes(seen)) for identity in proof.JUDGED}
+    questions = [replay.Question(held[one.identity], one) for one in seen]
+    answers = zip(seen, replay.local(questions), replay.simulated(questions), replay.by_moto(questions), strict=True)
+    denied = [(one.action, one.resource, said) for one, *said in answers if not said[0] or False in said]
+    assert denied == []
+
+
+def test_state_is_where_the_foundation_lets_it_be() -> None:
+    assert SCOPE.state == STATE
+
+
+# ---- and no more
+
+
+def test_every_granted_action_was_seen_or_says_why_not() -> None:
+    unexplained = [
+        f"{row.identity.value}: {row.action} ({', '.join(row.statements)})"
+        for row in proof.rows(SCOPE, record.load(), engines=False)
+        if not row.lives and not row.reasons
+    ]
+    assert unexplained == []
+
+
+def test_no_statement_can_go() -> None:
+    """Without any one of them something of a life is denied, by both engines, or its actions say why they go unseen."""
+    seen = sorted(record.load())
+    superfluous, apart = [], []
+    for without in _without_one(proof.passes(seen)):
+        if without.effect == "Deny":
+            continue
+        denied = proof.needed(without, seen)
+        if not denied and not proof.excused(without):
+            superfluous.append(str(without))
+        if simulate.missing() is None:
+            apart += [f"{without}: {one.action}" for one, too in denied if too is False]
+    assert (superfluous, apart) == ([], [])
+
+
+def _without_one(passes: dict[str, Any]) -> Iterator[replay.Without]:
+    for identity in proof.JUDGED:
+        yield from replay.without_each(identity, replay.held_by(SCOPE, identity, passes))
+
+
+GUARDS = [
+    ("NeverUnbind", Identity.DEPLOYER, "iam:DeleteRolePermissionsBoundary", ":role/skyplan/acme/x"),
+    (
+        "NeverRewriteBoundaries",
+        Identity.DEPLOYER,
+        "iam:CreatePolicyVersion",
+        f":policy{aws_names.path('acme')}skyplan-acme-node-boundary",
+    ),
+    ("NeverTrustOutside", Identity.DEPLOYER, "iam:UpdateAssumeRolePolicy", ":role/somebody"),
+    ("NeverElsewhere", Identity.ORCHESTRATOR, "ec2:DescribeInstances", "*"),
+]
+
+
+@simulated
+@pytest.mark.parametrize(("sid", "identity", "action", "resource"), GUARDS)
+def test_a_guard_rail_holds_whatever_is_attached_later(
+    sid: str, identity: Identity, action: str, resource: str
+) -> None:
+    everything = {"Sid": "All", "Effect": "Allow", "Action": ["*"], "Resource": ["*"]}
+    extra = {"kind": "identity", "name": "later", "document": {"Version": "2012-10-17", "Statement": [everything]}}
+    held = [*replay.held_by(SCOPE, identity), extra]
+    (without,) = (one for one in replay.without_each(identity, held) if one.sid == sid)
+    arn = resource if resource == "*" else f"arn:aws:iam::{ACCOUNT}{resource}"
+    region = ("eu-west-1",) if sid == "NeverElsewhere" else (REGION,)
+    one = record.Seen(identity, action, arn, (("aws:RequestedRegion", region),))
+    questions = [replay.Question(held, one), replay.Question(without.policies, one)]
+    assert replay.local(questions) == [False, True]
+    assert replay.simulated(questions) == [False, True]
+
+
+def test_every_guard_rail_is_tried() -> None:
+    found = {one.sid for one in _without_one({}) if one.effect == "Deny"}
+    assert found == {sid for sid, *_ in GUARDS}
+
+
+# ---- what nobody may
+
+
+@simulated
+def test_what_nobody_may_is_refused_and_its_twin_is_not(aws: Aws, update: bool) -> None:
     aws.enforce_access()
     account = Account(aws.client, ACCOUNT)
     machines = Machines(account)
-    found = [*tried(on_stores(account)), *tried(on_machines(machines)), *tried(of_deployer(machines))]
-    assert [one for one in found if one[1:] != ("refused", "allowed")] == []
+    found: list[tuple[Tried, bool]] = []
+    for attempts in (on_stores(account), on_machines(machines), of_deployer(machines)):
+        for one in attempts:
+            found.append(_with_simulator(aws, one))
+    assert [one.document() for one, _ in found if not one.told] == []
+    by_emulator = [one.document() for one, _ in found]
+    by_simulator = [{**one.document(), "told": told} for one, told in found]
+    _written(proof.EMULATOR, by_emulator, update=update)
+    _written(proof.SIMULATE, by_simulator, update=update)
 
 
-def test_another_engine_says_the_same_of_stores_and_bounds(ministack: Ministack) -> None:
-    found = tried(on_stores(Account(ministack.client, MINISTACK)))
-    assert [one for one in found if one[1:] != ("refused", "allowed")] == []
+def _with_simulator(aws: Aws, one: Attempt) -> tuple[Tried, bool]:
+    """An attempt in the emulator, and whether iam-simulate tells its requests from the twin's."""
+    aws.forget_judged()
+    done = tried(one)
+    judged = aws.judged()
+    refused = [call for call in judged.calls if not call["allowed"]][-1:]
+    allowed = [call for call in judged.calls if call["allowed"]][-1:]
+    asked = [
+        {**ask, "principal": call["principal"], "policies": judged.policies[call["policies"]]}
+        for call in (*refused, *allowed)
+        for ask in call["asked"]
+    ]
+    answers = [one.allowed for one in simulate.simulate(asked, ACCOUNT)]
+    first = len(refused[0]["asked"]) if refused else 0
+    return done, bool(refused and allowed) and not all(answers[:first]) and all(answers[first:])
+
+
+def test_another_engine_says_the_same_of_stores_and_bounds(ministack: Ministack, update: bool) -> None:
+    found = [tried(one).document() for one in on_stores(Account(ministack.client, MINISTACK))]
+    _written(proof.MINISTACK, found, update=update)
+
+
+def _written(engine: str, found: list[dict[str, Any]], *, update: bool) -> None:
+    """What an engine told apart is what is written down."""
+    if update:
+        proof.save_attempts(found, engine)
+    held = {(one["who"], one["what"]) for one in proof.attempts() if engine in one["engines"]}
+    assert held == {(one["who"], one["what"]) for one in found if one["told"]}
+
+
+# ---- the page
+
+
+@simulated
+def test_the_page_is_current(update: bool) -> None:
+    made = proof.page(proof.rows(SCOPE, record.load()))
+    if update:
+        proof.PAGE.write_text(made, encoding="utf-8")
+    assert proof.PAGE.read_text(encoding="utf-8") == made

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.e2e.identities import Identities
 from tests.e2e.workspace import Workspace
 from tests.emulators.aws import Aws
 from tests.emulators.terraform import Terraform
@@ -26,8 +28,10 @@ def interfaces(node: dict[str, Any]) -> list[tuple[str, int]]:
     return [(card["InterfaceType"], card["Attachment"]["NetworkCardIndex"]) for card in node["NetworkInterfaces"]]
 
 
-def test_a_cluster_is_launched_whole_or_not_at_all(tmp_path: Path, aws: Aws, terraform: Terraform) -> None:
-    workspace = Workspace(tmp_path / "repo", aws, terraform, job=JOB)
+def test_a_cluster_is_launched_whole_or_not_at_all(
+    tmp_path: Path, aws: Aws, terraform: Terraform, as_written: Callable[[Workspace, str], None]
+) -> None:
+    workspace = Workspace(tmp_path / "repo", aws, terraform, job=JOB, identities=Identities(aws))
     ranked = workspace.plan()["ranked"]
     aws.proxy.fail(code="InsufficientInstanceCapacity", zone_id=ranked[0]["zone"], body=r"r01")
     done = workspace.apply()
@@ -59,3 +63,4 @@ def test_a_cluster_is_launched_whole_or_not_at_all(tmp_path: Path, aws: Aws, ter
 
     workspace.run("destroy", "train", "--auto-approve")
     assert aws.leftovers() == []
+    as_written(workspace, "a cluster of two with EFA, the first launch refused")

@@ -53,7 +53,7 @@ class Workspace:
         project = PROJECT
         if identities is not None:
             self.environment = {**self.environment, **identities.environment}
-            project = f"project: {identities.scope.project}\ntargets:\n  - {identities.target}\n"
+            project, backend = identities.project, ""
             aws.enforce_access()
         (folder / "jobs").mkdir(parents=True)
         (folder / "jobs" / "train.yaml").write_text(job, encoding="utf-8")

@@ -189,6 +189,10 @@ class Aws:
         calls = [call for call in found["calls"] if not call["principal"].endswith(f":user/{ADMINISTRATOR}")]
         return Judged(calls, found["policies"])
 
+    def forget_judged(self) -> None:
+        """Let what was judged so far go."""
+        self._process.post("/strict/judged/clear")
+
     def bucket(self, name: str, region: str = REGION) -> str:
         """A new bucket, e.g. for Terraform's state."""
         placed = {} if region == REGION else {"CreateBucketConfiguration": {"LocationConstraint": region}}

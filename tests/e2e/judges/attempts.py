@@ -144,14 +144,49 @@ class Attempt:
     same: Callable[[], Any]
 
 
-def outcome(call: Callable[[], Any]) -> str:
-    """`allowed`, `refused`, or what else came of it."""
+def _outcome(call: Callable[[], Any]) -> tuple[str, str]:
+    """`allowed`, `refused`, or what else came of it; and of what operation."""
     try:
         call()
     except ClientError as error:
         code = error.response["Error"]["Code"]
-        return "refused" if code in REFUSED else code
-    return "allowed"
+        return "refused" if code in REFUSED else code, error.operation_name
+    return "allowed", ""
+
+
+#: action by the API's name, of the calls that an emulator without tags is tried with
+ACTIONS = {
+    "GetObject": "s3:GetObject",
+    "PutObject": "s3:PutObject",
+    "DeleteObject": "s3:DeleteObject",
+    "ListObjectsV2": "s3:ListBucket",
+    "AssumeRole": "sts:AssumeRole",
+}
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of an attempt and of its twin; `operation` is what was refused."""
+
+    attempt: Attempt
+    first: str
+    twin: str
+    operation: str
+
+    @property
+    def told(self) -> bool:
+        return (self.first, self.twin) == ("refused", "allowed")
+
+    def document(self) -> dict[str, Any]:
+        one = self.attempt
+        action = ACTIONS.get(self.operation, self.operation)
+        return {"who": one.who.value, "what": one.what, "twin": one.twin, "action": action, "told": self.told}
+
+
+def tried(one: Attempt) -> Tried:
+    first, operation = _outcome(one.call)
+    twin, _ = _outcome(one.same)
+    return Tried(one, first, twin, operation)
 
 
 def on_stores(account: Account) -> Iterator[Attempt]:
@@ -264,9 +299,10 @@ def _bounded(account: Account) -> Iterator[Attempt]:
     narrow = document({"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{DATA}/train/*"})
 
     def narrowed(key: str) -> Callable[[], Any]:
-        return lambda: (
-            account.client("s3", **account.session(data, Policy=narrow)).get_object(Bucket=DATA, Key=key)["Body"].read()
-        )
+        def call() -> Any:
+            return account.client("s3", **account.session(data, Policy=narrow)).get_object(Bucket=DATA, Key=key)
+
+        return call
 
     yield Attempt(data, "read beyond a session policy", "within it", narrowed("ckpt/run/a"), narrowed("train/a"))
 
