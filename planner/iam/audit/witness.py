@@ -279,6 +279,7 @@ def resources(statement: Statement, question: Question, home: str = ACCOUNT) -> 
     yield from dict.fromkeys(one for one in made if one)
 
 
+@lru_cache(maxsize=16384)
 def reached(pattern: str, kind: str, service: str, *, named: bool, home: str = ACCOUNT) -> str:
     """A resource of the kind that the pattern takes in; "" where it takes in none, or only named ones and those do not count.
 
