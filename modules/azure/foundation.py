@@ -49,7 +49,7 @@ class Foundation(cdk.Construct):
         made = {one.identity.value: self._identity(one) for one in props.identities}
         for one in props.identities:
             for policy in one.policies:
-                self._role(policy, made[one.identity.value])
+                self._role(policy, made[one.identity.value], one.trusted)
         self.clients = {word: identity.ref("client_id") for word, identity in made.items()}
 
     def _identity(self, one: ControlIdentity) -> cdk.Resource:
@@ -85,7 +85,11 @@ class Foundation(cdk.Construct):
             )
         return identity
 
-    def _role(self, policy: PolicyDocument, holder: cdk.Resource) -> None:
+    def _role(self, policy: PolicyDocument, holder: cdk.Resource, trusted: tuple[str, ...]) -> None:
+        """The role, and its assignment to the identity.
+
+        Nobody can become an identity that is on no machine, so whom the platform team trusts (object ids) has the same roles as himself.
+        """
         document = policy.document
         # a role that a job's access stack assigns on a store must be assignable wherever the store is
         scope = self._group if document["on"] == "group" else self._subscription
@@ -104,24 +108,36 @@ class Foundation(cdk.Construct):
         )
         if document["on"] is None:
             return
+        self._assign(
+            policy.name,
+            document,
+            role,
+            {
+                "principal_id": holder.ref("principal_id"),
+                "principal_type": "ServicePrincipal",
+                # the identity is seconds old: Entra may not know it everywhere yet
+                "skip_service_principal_aad_check": True,
+            },
+        )
+        for number, who in enumerate(trusted, start=1):
+            self._assign(f"{policy.name}-{number}", document, role, {"principal_id": literal(who)})
+
+    def _assign(self, label: str, document: dict[str, Any], role: cdk.Resource, who: dict[str, Any]) -> None:
         given: dict[str, Any] = {
             "role_definition_id": role.ref("role_definition_resource_id"),
-            "principal_id": holder.ref("principal_id"),
-            "principal_type": "ServicePrincipal",
-            # the identity is seconds old: Entra may not know it everywhere yet
-            "skip_service_principal_aad_check": True,
+            **who,
             "description": literal(document["reason"])[:_DESCRIPTION],
             # its references to the identities are Terraform's to fill
             "condition": document.get("condition"),
             "condition_version": "2.0" if "condition" in document else None,
         }
-        cdk.Resource(self, policy.name, "azurerm_role_assignment", {"scope": self._place(document["on"]), **given})
+        cdk.Resource(self, label, "azurerm_role_assignment", {"scope": self._place(document["on"]), **given})
         if "elsewhere" in document:
             ids = self._props.elsewhere[document["elsewhere"]].removeprefix("${").removesuffix("}")
             each = f"${{toset({ids})}}"
             cdk.Resource(
                 self,
-                f"{policy.name}-elsewhere",
+                f"{label}-elsewhere",
                 "azurerm_role_assignment",
                 {"scope": "${each.value}", **given},
                 for_each=each,

@@ -21,7 +21,7 @@ CI = CiFederation(
 SUBJECTS = {Identity.PLANNER: (PULL, MAIN), Identity.DEPLOYER: (MAIN,), Identity.ORCHESTRATOR: (MAIN,)}
 TRUSTED = {
     Cloud.GCP: ("group:platform@acme.example",),
-    Cloud.AZURE: (),
+    Cloud.AZURE: ("22222222-0000-4000-8000-000000000000",),
     Cloud.NEBIUS: ("tenantuseraccount-e00acme",),
 }
 _BASE: dict[Cloud, dict[str, Any]] = {

@@ -7,7 +7,7 @@ import pytest
 from planner.model.control_names import role_guid
 from planner.model.offer import Cloud
 from tests.stacks import azure_inputs, checker
-from tests.stacks.control_inputs import CI, GROUP, MAIN, PULL, foundation
+from tests.stacks.control_inputs import CI, GROUP, MAIN, PULL, TRUSTED, foundation
 from tests.stacks.foundation_common import holds, same_as_golden
 
 SUBSCRIPTION = f"/subscriptions/{azure_inputs.ACCOUNT}"
@@ -37,6 +37,7 @@ def test_a_pull_request_becomes_the_planner_alone_and_the_branch_the_others(made
 
 def test_roles_are_assigned_in_the_group_but_those_of_catalog_and_state(made):
     for name, body in made["resource"]["azurerm_role_assignment"].items():
+        name = name.replace("-1", "")  # noqa: PLW2901 - whom the platform team trusts has the same
         if name.endswith("-catalog"):
             assert body["scope"] == SUBSCRIPTION
             (permissions,) = made["resource"]["azurerm_role_definition"][name]["permissions"]
@@ -48,7 +49,10 @@ def test_roles_are_assigned_in_the_group_but_those_of_catalog_and_state(made):
             assert (body["scope"], body["for_each"]) == ("${each.value}", f"${{toset(var.{variable})}}")
         else:
             assert body["scope"] == f"{SUBSCRIPTION}/resourceGroups/{GROUP}"
-        assert body["principal_id"].split(".")[1] == name.split("-")[0]
+        if body["principal_id"] in TRUSTED[Cloud.AZURE]:
+            assert name.startswith("deployer-")
+        else:
+            assert body["principal_id"].split(".")[1] == name.split("-")[0]
     assert {name: body["default"] for name, body in made["variable"].items()} == {
         "stores_elsewhere": [],
         "used_elsewhere": [],
@@ -58,11 +62,21 @@ def test_roles_are_assigned_in_the_group_but_those_of_catalog_and_state(made):
 def test_whoever_assigns_roles_does_it_under_the_condition_everywhere(made):
     assigned = made["resource"]["azurerm_role_assignment"]
     texts = {name: body.get("condition", "") for name, body in assigned.items() if name.startswith("deployer-assign")}
-    assert len(texts) == 2
+    assert len(texts) == 4
     (text,) = set(texts.values())
     assert all(body["condition_version"] == "2.0" for name, body in assigned.items() if "condition" in body)
     for identity in ("planner", "deployer", "orchestrator", "broker"):
         assert f"${{azurerm_user_assigned_identity.{identity}.principal_id}}" in text
+
+
+def test_whom_the_platform_team_trusts_holds_what_the_identity_holds_and_no_more(made):
+    assigned = made["resource"]["azurerm_role_assignment"]
+    held: dict[str, set[tuple[str, str, str]]] = {}
+    for body in assigned.values():
+        right = (body["role_definition_id"], body["scope"], body.get("condition", ""))
+        held.setdefault(body["principal_id"], set()).add(right)
+    (person,) = TRUSTED[Cloud.AZURE]
+    assert held[person] == held["${azurerm_user_assigned_identity.deployer.principal_id}"]
 
 
 def test_ids_of_roles_are_known_before_they_are_made(made):
