@@ -43,8 +43,15 @@ class AwsIam:
     """One account, seen from one region, as one role.  `unread`: what was found and could not be understood."""
 
     def __init__(self, where: Where) -> None:
-        self._iam, self._ec2, self._s3 = _asked("the client", lambda: _clients(where))
+        self._make = _asked("the client", lambda: _maker(where))
+        self._made: dict[str, Any] = {}
         self.unread: list[str] = []
+
+    def _client(self, name: str) -> Any:
+        """Made when it is first asked: EC2's alone takes most of a second."""
+        if name not in self._made:
+            self._made[name] = _asked("the client", lambda: self._make(name))
+        return self._made[name]
 
     def audited(self, *, project: str, buckets: Sequence[str] = ()) -> Audited:
         """All of it.  Raises CloudError."""
@@ -81,12 +88,14 @@ class AwsIam:
 
     def providers(self) -> tuple[Provider, ...]:
         """Whose tokens the account believes; which of them, each role's trust says.  Raises CloudError."""
-        listed = self._ask("ListOpenIDConnectProviders", self._iam.list_open_id_connect_providers)
+        listed = self._ask("ListOpenIDConnectProviders", self._client("iam").list_open_id_connect_providers)
         out: list[Provider] = []
         for one in listed["OpenIDConnectProviderList"] if listed else ():
             arn = one["Arn"]
             found = self._ask(
-                "GetOpenIDConnectProvider", self._iam.get_open_id_connect_provider, OpenIDConnectProviderArn=arn
+                "GetOpenIDConnectProvider",
+                self._client("iam").get_open_id_connect_provider,
+                OpenIDConnectProviderArn=arn,
             )
             if found is not None:
                 audiences = tuple(sorted(found.get("ClientIDList", [])))
@@ -98,7 +107,7 @@ class AwsIam:
         """Policies of these buckets themselves, where they have one.  Raises CloudError."""
         out: list[tuple[str, AwsPolicy]] = []
         for bucket in sorted(set(buckets)):
-            found = self._ask("GetBucketPolicy", self._s3.get_bucket_policy, Bucket=bucket)
+            found = self._ask("GetBucketPolicy", self._client("s3").get_bucket_policy, Bucket=bucket)
             arn = f"arn:aws:s3:::{bucket}"
             policy = self._policy(found["Policy"], PolicyKind.RESOURCE, arn) if found else None
             if policy is not None:
@@ -108,9 +117,9 @@ class AwsIam:
     def machines(self, *, project: str) -> tuple[Machine, ...]:
         """Launch templates, as a launch without a version would use them, and machines that exist, by the project's tag.  Raises CloudError."""
         tag = [{"Name": "tag:skyplan:project", "Values": [project]}]
-        templates = self._pages("describe_launch_templates", "LaunchTemplates", client=self._ec2, Filters=tag)
+        templates = self._pages("describe_launch_templates", "LaunchTemplates", service="ec2", Filters=tag)
         state = [{"Name": "instance-state-name", "Values": EXISTING}]
-        reservations = self._pages("describe_instances", "Reservations", client=self._ec2, Filters=[*tag, *state])
+        reservations = self._pages("describe_instances", "Reservations", service="ec2", Filters=[*tag, *state])
         found = [
             *(self._template(one) for one in templates),
             *(_instance(one) for reservation in reservations for one in reservation["Instances"]),
@@ -118,7 +127,7 @@ class AwsIam:
         return tuple(sorted(found, key=lambda machine: machine.origin))
 
     def _role(self, name: str) -> Subject | None:
-        answer = self._ask("GetRole", self._iam.get_role, RoleName=name)
+        answer = self._ask("GetRole", self._client("iam").get_role, RoleName=name)
         if answer is None:
             return None
         role = answer["Role"]
@@ -138,7 +147,7 @@ class AwsIam:
     def _policies(self, name: str, role: dict[str, Any]) -> Iterator[AwsPolicy]:
         found = [self._policy(role["AssumeRolePolicyDocument"], PolicyKind.TRUST, "trust")]
         for inline in self._pages("list_role_policies", "PolicyNames", RoleName=name):
-            held = self._ask("GetRolePolicy", self._iam.get_role_policy, RoleName=name, PolicyName=inline)
+            held = self._ask("GetRolePolicy", self._client("iam").get_role_policy, RoleName=name, PolicyName=inline)
             found.append(self._policy(held["PolicyDocument"], PolicyKind.IDENTITY, inline) if held else None)
         attached = self._pages("list_attached_role_policies", "AttachedPolicies", RoleName=name)
         found += [self._managed(one["PolicyArn"], PolicyKind.IDENTITY) for one in attached]
@@ -149,11 +158,11 @@ class AwsIam:
 
     def _managed(self, arn: str, kind: PolicyKind) -> AwsPolicy | None:
         """Its default version: that is the one in force."""
-        held = self._ask("GetPolicy", self._iam.get_policy, PolicyArn=arn)
+        held = self._ask("GetPolicy", self._client("iam").get_policy, PolicyArn=arn)
         if held is None:
             return None
         version = held["Policy"]["DefaultVersionId"]
-        answer = self._ask("GetPolicyVersion", self._iam.get_policy_version, PolicyArn=arn, VersionId=version)
+        answer = self._ask("GetPolicyVersion", self._client("iam").get_policy_version, PolicyArn=arn, VersionId=version)
         return self._policy(answer["PolicyVersion"]["Document"], kind, arn) if answer else None
 
     def _loose(self, listed: dict[str, Any]) -> Subject | None:
@@ -177,7 +186,7 @@ class AwsIam:
         versions = self._pages(
             "describe_launch_template_versions",
             "LaunchTemplateVersions",
-            client=self._ec2,
+            service="ec2",
             LaunchTemplateId=name,
             Versions=["$Default"],
         )
@@ -195,12 +204,12 @@ class AwsIam:
             spot=market == "spot" if market else None,
         )
 
-    def _pages(self, operation: str, key: str, *, client: Any = None, **given: Any) -> list[Any]:
+    def _pages(self, operation: str, key: str, *, service: str = "iam", **given: Any) -> list[Any]:
         """All items of all pages; [] where what is asked about is gone."""
-        asked = self._iam if client is None else client
 
         def ask() -> list[Any]:
-            return [item for page in asked.get_paginator(operation).paginate(**given) for item in page[key]]
+            pages = self._client(service).get_paginator(operation).paginate(**given)
+            return [item for page in pages for item in page[key]]
 
         return self._ask(_told(operation), ask) or []
 
@@ -249,8 +258,8 @@ def _instance(found: dict[str, Any]) -> Machine:
     )
 
 
-def _clients(where: Where) -> tuple[Any, Any, Any]:
-    """IAM, EC2 and S3 as the role."""
+def _maker(where: Where) -> Callable[[str], Any]:
+    """Makes clients by the name of their service, as the role."""
     try:
         import boto3.session  # noqa: PLC0415 - half a second, and optional
         from botocore.config import Config  # noqa: PLC0415
@@ -269,7 +278,7 @@ def _clients(where: Where) -> tuple[Any, Any, Any]:
             "aws_secret_access_key": answer["Credentials"]["SecretAccessKey"],
             "aws_session_token": answer["Credentials"]["SessionToken"],
         }
-    return session.client("iam", **given), session.client("ec2", **given), session.client("s3", **given)
+    return lambda name: session.client(name, **given)
 
 
 def _asked(operation: str, ask: Callable[[], T]) -> T:
