@@ -15,11 +15,11 @@ from planner.iam.evaluate.aws import Request, judge
 from planner.iam.foundation import aws
 from planner.iam.foundation.aws_guards import GUARDS
 from planner.iam.operations.aws import OPERATIONS
-from planner.model.grants import CONTROL_IDENTITIES, Identity
+from planner.model.grants import CONTROL_IDENTITIES
 from tests.unit.iam.aws_scope import ACCOUNT, SCOPE, policies, scope
 
 GOLDEN = Path(__file__).with_name("golden_foundation_aws.json")
-P, D, O, B = CONTROL_IDENTITIES
+P, D, ORCH, B = CONTROL_IDENTITIES
 #: read-only actions that know no resource and no region worth binding
 UNBOUND = {"pricing:GetProducts"}
 
@@ -107,7 +107,7 @@ def test_every_action_is_one_that_an_operation_takes_and_none_is_left_out(identi
         for one in allows(identity, scope(kms_key=f"arn:aws:kms:us-east-1:{ACCOUNT}:key/k"))
         for action in one["Action"]
     }
-    assert held == needed - ({"iam:PassRole"} if identity is O else set())
+    assert held == needed - ({"iam:PassRole"} if identity is ORCH else set())
 
 
 def test_no_guard_stands_for_nothing():
@@ -181,37 +181,37 @@ ABSENT = None
 
 # (identity, action, resource, context that is allowed, (key, value) or resource that makes it denied)
 TWINS = [
-    (O, RUN, f"{HERE}:instance/*", NODE, ("aws:RequestTag/skyplan:project", "other")),
-    (O, RUN, f"{HERE}:instance/*", NODE, ("aws:RequestTag/skyplan:managed", ABSENT)),
-    (O, RUN, f"{HERE}:instance/*", NODE, ("aws:TagKeys", ("skyplan:project", "skyplan:managed", "Owner"))),
-    (O, RUN, f"{HERE}:instance/*", NODE, ("ec2:MetadataHttpTokens", "optional")),
-    (O, RUN, f"{HERE}:instance/*", NODE, ("ec2:MetadataHttpTokens", ABSENT)),
-    (O, RUN, f"{HERE}:instance/*", NODE, ("ec2:MetadataHttpPutResponseHopLimit", "2")),
-    (O, RUN, f"{HERE}:instance/*", NODE, ("ec2:InstanceType", "m7i.large")),
-    (O, RUN, f"{HERE}:instance/*", NODE, ("ec2:InstanceProfile", ABSENT)),
-    (O, RUN, f"{HERE}:instance/*", NODE, ("ec2:InstanceProfile", f"arn:aws:iam::{ACCOUNT}:instance-profile/admin")),
-    (O, RUN, f"{HERE}:instance/*", NODE, ("ec2:LaunchTemplate", ABSENT)),
-    (O, RUN, f"{HERE}:instance/*", NODE, ("aws:RequestedRegion", "eu-west-1")),
-    (O, RUN, f"{HERE}:instance/*", NODE, "arn:aws:ec2:us-east-1:999988887777:instance/*"),
-    (O, RUN, f"{HERE}:volume/*", {**MADE, **TEMPLATE, "ec2:Encrypted": "true"}, ("ec2:Encrypted", "false")),
-    (O, RUN, f"{HERE}:network-interface/*", {**MADE, **TEMPLATE}, ("aws:RequestTag/skyplan:project", ABSENT)),
-    (O, RUN, f"{HERE}:spot-instances-request/*", MADE, ("aws:RequestTag/skyplan:project", ABSENT)),
-    (O, RUN, f"{HERE}:subnet/subnet-1", OWNED, ("aws:ResourceTag/skyplan:project", "other")),
-    (O, RUN, f"{HERE}:launch-template/lt-1", OWNED, ("aws:ResourceTag/skyplan:project", ABSENT)),
-    (O, RUN, f"{HERE}:subnet/subnet-0own", {**REGIONAL, **TEMPLATE}, f"{HERE}:subnet/subnet-0other"),
-    (O, RUN, f"{HERE}:capacity-reservation/cr-0own", {**REGIONAL, **TEMPLATE}, f"{HERE}:capacity-reservation/cr-0x"),
-    (O, RUN, "arn:aws:ec2:us-east-1::image/ami-1", IMAGE, ("ec2:Owner", "999988887777")),
-    (O, TAG, f"{HERE}:instance/i-1", {**MADE, "ec2:CreateAction": "RunInstances"}, ("ec2:CreateAction", ABSENT)),
-    (O, TAG, f"{HERE}:instance/i-1", {**MADE, "ec2:CreateAction": "RunInstances"}, f"{HERE}:vpc/vpc-1"),
-    (O, END, f"{HERE}:instance/i-1", OWNED, ("aws:ResourceTag/skyplan:project", "other")),
-    (O, END, f"{HERE}:instance/i-1", OWNED, ("aws:ResourceTag/skyplan:managed", ABSENT)),
-    (O, "ec2:CancelSpotInstanceRequests", f"{HERE}:spot-instances-request/sir-1", OWNED, ("aws:ResourceTag/skyplan:project", ABSENT)),
-    (O, "ec2:AssociateAddress", f"{HERE}:elastic-ip/eipalloc-1", OWNED, ("aws:ResourceTag/skyplan:project", ABSENT)),
-    (O, "ec2:DescribeInstanceAttribute", f"{HERE}:instance/i-1", OWNED, ("aws:ResourceTag/skyplan:project", "other")),
-    (O, "ec2:DescribeInstances", "*", REGIONAL, ("aws:RequestedRegion", "eu-west-1")),
-    (O, "s3:PutObject", f"{STATE}/skyplan/acme/cmp-train-g1.tfstate", {}, f"{STATE}/skyplan/acme/acc-train.tfstate"),
-    (O, "s3:DeleteObject", f"{STATE}/skyplan/acme/cmp-t.tfstate.tflock", {}, f"{STATE}/skyplan/acme/cmp-t.tfstate"),
-    (O, "s3:ListBucket", STATE, {"s3:prefix": "skyplan/acme/cmp-t"}, ("s3:prefix", "skyplan/")),
+    (ORCH, RUN, f"{HERE}:instance/*", NODE, ("aws:RequestTag/skyplan:project", "other")),
+    (ORCH, RUN, f"{HERE}:instance/*", NODE, ("aws:RequestTag/skyplan:managed", ABSENT)),
+    (ORCH, RUN, f"{HERE}:instance/*", NODE, ("aws:TagKeys", ("skyplan:project", "skyplan:managed", "Owner"))),
+    (ORCH, RUN, f"{HERE}:instance/*", NODE, ("ec2:MetadataHttpTokens", "optional")),
+    (ORCH, RUN, f"{HERE}:instance/*", NODE, ("ec2:MetadataHttpTokens", ABSENT)),
+    (ORCH, RUN, f"{HERE}:instance/*", NODE, ("ec2:MetadataHttpPutResponseHopLimit", "2")),
+    (ORCH, RUN, f"{HERE}:instance/*", NODE, ("ec2:InstanceType", "m7i.large")),
+    (ORCH, RUN, f"{HERE}:instance/*", NODE, ("ec2:InstanceProfile", ABSENT)),
+    (ORCH, RUN, f"{HERE}:instance/*", NODE, ("ec2:InstanceProfile", f"arn:aws:iam::{ACCOUNT}:instance-profile/admin")),
+    (ORCH, RUN, f"{HERE}:instance/*", NODE, ("ec2:LaunchTemplate", ABSENT)),
+    (ORCH, RUN, f"{HERE}:instance/*", NODE, ("aws:RequestedRegion", "eu-west-1")),
+    (ORCH, RUN, f"{HERE}:instance/*", NODE, "arn:aws:ec2:us-east-1:999988887777:instance/*"),
+    (ORCH, RUN, f"{HERE}:volume/*", {**MADE, **TEMPLATE, "ec2:Encrypted": "true"}, ("ec2:Encrypted", "false")),
+    (ORCH, RUN, f"{HERE}:network-interface/*", {**MADE, **TEMPLATE}, ("aws:RequestTag/skyplan:project", ABSENT)),
+    (ORCH, RUN, f"{HERE}:spot-instances-request/*", MADE, ("aws:RequestTag/skyplan:project", ABSENT)),
+    (ORCH, RUN, f"{HERE}:subnet/subnet-1", OWNED, ("aws:ResourceTag/skyplan:project", "other")),
+    (ORCH, RUN, f"{HERE}:launch-template/lt-1", OWNED, ("aws:ResourceTag/skyplan:project", ABSENT)),
+    (ORCH, RUN, f"{HERE}:subnet/subnet-0own", {**REGIONAL, **TEMPLATE}, f"{HERE}:subnet/subnet-0other"),
+    (ORCH, RUN, f"{HERE}:capacity-reservation/cr-0own", {**REGIONAL, **TEMPLATE}, f"{HERE}:capacity-reservation/cr-0x"),
+    (ORCH, RUN, "arn:aws:ec2:us-east-1::image/ami-1", IMAGE, ("ec2:Owner", "999988887777")),
+    (ORCH, TAG, f"{HERE}:instance/i-1", {**MADE, "ec2:CreateAction": "RunInstances"}, ("ec2:CreateAction", ABSENT)),
+    (ORCH, TAG, f"{HERE}:instance/i-1", {**MADE, "ec2:CreateAction": "RunInstances"}, f"{HERE}:vpc/vpc-1"),
+    (ORCH, END, f"{HERE}:instance/i-1", OWNED, ("aws:ResourceTag/skyplan:project", "other")),
+    (ORCH, END, f"{HERE}:instance/i-1", OWNED, ("aws:ResourceTag/skyplan:managed", ABSENT)),
+    (ORCH, "ec2:CancelSpotInstanceRequests", f"{HERE}:spot-instances-request/sir-1", OWNED, ("aws:ResourceTag/skyplan:project", ABSENT)),
+    (ORCH, "ec2:AssociateAddress", f"{HERE}:elastic-ip/eipalloc-1", OWNED, ("aws:ResourceTag/skyplan:project", ABSENT)),
+    (ORCH, "ec2:DescribeInstanceAttribute", f"{HERE}:instance/i-1", OWNED, ("aws:ResourceTag/skyplan:project", "other")),
+    (ORCH, "ec2:DescribeInstances", "*", REGIONAL, ("aws:RequestedRegion", "eu-west-1")),
+    (ORCH, "s3:PutObject", f"{STATE}/skyplan/acme/cmp-train-g1.tfstate", {}, f"{STATE}/skyplan/acme/acc-train.tfstate"),
+    (ORCH, "s3:DeleteObject", f"{STATE}/skyplan/acme/cmp-t.tfstate.tflock", {}, f"{STATE}/skyplan/acme/cmp-t.tfstate"),
+    (ORCH, "s3:ListBucket", STATE, {"s3:prefix": "skyplan/acme/cmp-t"}, ("s3:prefix", "skyplan/")),
     (D, "ec2:CreateVpc", f"{HERE}:vpc/*", MADE, ("aws:RequestTag/skyplan:project", "other")),
     (D, "ec2:CreateSubnet", f"{HERE}:vpc/vpc-1", OWNED, ("aws:ResourceTag/skyplan:project", ABSENT)),
     (D, "ec2:CreateSecurityGroup", f"{HERE}:vpc/vpc-0own", REGIONAL, f"{HERE}:vpc/vpc-0other"),
@@ -254,11 +254,11 @@ def test_what_is_needed_is_allowed_and_its_twin_is_not(identity, action, resourc
 
 
 NEVER = [
-    (O, "s3:GetObject", "arn:aws:s3:::acme-corpus/x"),
-    (O, "iam:PassRole", NODES),
-    (O, "ec2:ModifyInstanceAttribute", f"{HERE}:instance/i-1"),
-    (O, "ec2:CreateLaunchTemplateVersion", f"{HERE}:launch-template/lt-1"),
-    (O, "iam:PutRolePolicy", LAUNCHER),
+    (ORCH, "s3:GetObject", "arn:aws:s3:::acme-corpus/x"),
+    (ORCH, "iam:PassRole", NODES),
+    (ORCH, "ec2:ModifyInstanceAttribute", f"{HERE}:instance/i-1"),
+    (ORCH, "ec2:CreateLaunchTemplateVersion", f"{HERE}:launch-template/lt-1"),
+    (ORCH, "iam:PutRolePolicy", LAUNCHER),
     (D, RUN, f"{HERE}:instance/*"),
     (D, END, f"{HERE}:instance/i-1"),
     (D, "iam:DeleteRolePermissionsBoundary", NODES),
@@ -283,7 +283,7 @@ def test_the_jobs_own_policy_lets_the_orchestrator_pass_that_role_and_no_other()
 
     job = policy_from(aws.pass_policy(NODES).document, kind=PolicyKind.IDENTITY, name="pass")
     handed = {"iam:PassedToService": ("ec2.amazonaws.com",)}
-    held = [*policies(O), job]
+    held = [*policies(ORCH), job]
     assert judge(held, Request(action="iam:PassRole", resource=NODES, context=handed))
     assert not judge(held, Request(action="iam:PassRole", resource=f"{NODES}2", context=handed))
     assert not judge(held, Request(action="iam:PassRole", resource=NODES, context={"iam:PassedToService": ("x",)}))
@@ -303,7 +303,7 @@ def test_whatever_the_deployer_writes_onto_the_orchestrator_its_boundary_holds(a
     from planner.model.policy import PolicyKind
 
     wide = {"Version": "2012-10-17", "Statement": [{"Sid": "All", "Effect": "Allow", "Action": "*", "Resource": "*"}]}
-    held = [*policies(O), policy_from(wide, kind=PolicyKind.IDENTITY, name="wide")]
+    held = [*policies(ORCH), policy_from(wide, kind=PolicyKind.IDENTITY, name="wide")]
     handed = {"iam:PassedToService": ("ec2.amazonaws.com",), "aws:RequestedRegion": ("us-east-1",)}
     assert not judge(held, Request(action=action, resource=resource, context=handed))
 
@@ -312,7 +312,7 @@ def test_the_boundary_takes_nothing_from_what_the_orchestrator_may():
     """Every allowed twin above passes with the boundary too (see `policies`); and it allows no action that the orchestrator lacks, but to pass."""
     boundary = aws.boundaries(SCOPE)[1].document["Statement"]
     held = {action for one in boundary if one["Effect"] == "Allow" for action in one["Action"]}
-    assert held - {action for one in allows(O) for action in one["Action"]} == {"iam:PassRole"}
+    assert held - {action for one in allows(ORCH) for action in one["Action"]} == {"iam:PassRole"}
 
 
 def test_the_nodes_boundary_holds_no_control_plane():
