@@ -11,6 +11,7 @@ from planner.iam.audit.registry import RULES, run
 from planner.iam.aws import policies as aws_policies
 from planner.iam.documents import policy_from
 from planner.iam.foundation import aws, azure, gcp, nebius
+from planner.iam.read.terraform import read_terraform
 from planner.model.control import ControlScope
 from planner.model.grants import Grant, Identity, Permission
 from planner.model.offer import Cloud
@@ -219,3 +220,27 @@ def test_the_well_scoped_orchestrator_is_clean():
     spot = Machine(cloud=Cloud.AWS, origin="cmp", job="train", spot=True)
     assert told(run(Audited(subjects=(subject,), machines=(spot,)), JUDGED)) == []
     assert set(JUDGED) <= set(RULES)
+
+
+GOLDEN = Path(__file__).parents[3] / "stacks" / "golden"
+
+
+def stacks(path):
+    """Terraform documents in a golden file: it is one, or holds several by name."""
+    document = json.loads(path.read_text())
+    found = [document, *(one for one in document.values() if isinstance(one, dict))]
+    return [one for one in found if "resource" in one]
+
+
+def test_every_golden_stack_is_clean():
+    """Together, so that what rules compare (203) is compared too."""
+    read = [
+        read_terraform(document, file=path.name) for path in sorted(GOLDEN.rglob("*.json")) for document in stacks(path)
+    ]
+    subjects = tuple(subject for one in read for subject in one.subjects)
+    machines = tuple(machine for one in read for machine in one.machines)
+    assert {subject.cloud for subject in subjects} == set(Cloud)
+    assert any(machine.spot for machine in machines)
+    for one in read:
+        assert told(run(one)) == []
+    assert told(run(Audited(subjects=subjects, machines=machines), JUDGED)) == []
