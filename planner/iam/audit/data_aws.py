@@ -29,6 +29,7 @@ from planner.iam.audit.guards import (
 from planner.iam.audit.lines import compact, guarded, instead, only, without, written
 from planner.iam.audit.patterns import meet, tokens
 from planner.model.finding import Finding
+from planner.model.grants import CONTROL_IDENTITIES
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, AwsPolicy, PolicyKind, Statement, Subject, Test
 
@@ -174,7 +175,10 @@ def dead_resource(audited: Audited) -> Iterator[Finding]:
                 continue
             dead = [action for action in statement.actions if _never_meets(action, statement.resources)]
             if dead:
-                forms = sorted({form for action in dead for form in _forms(action)})
+                forms = sorted(
+                    {form for action in dead for form in _forms(action)},
+                    key=lambda form: (":accesspoint" in form, form),
+                )
                 yield of_statement(
                     subject,
                     (policy, statement),
@@ -375,8 +379,9 @@ def anybodys_bucket(audited: Audited) -> Iterator[Finding]:
     """309."""
     for subject in subjects(audited, Cloud.AWS):
         own = own_accounts(subject)
-        if subject.identity is not None and not own:
-            continue  # an account that the project does not name cannot be asked for
+        # an account that the project does not name cannot be asked for, nor whose bucket keeps its state
+        if subject.identity in CONTROL_IDENTITIES or (subject.identity is not None and not own):
+            continue
         for policy, statement in statements(subject):
             used = [use for use in (GET, PUT, LIST) if _still(subject, statement, use)]
             buckets = [one for one in _on(statement) if s3_parts(one) and not one.startswith("${")]

@@ -172,7 +172,16 @@ def _open(statement: Statement, test: Test) -> bool:
         return False
     if exists and test.key.lower() in _OF_MACHINES and not _machines_only(statement):
         return False
-    return not present(statement.tests, test.key)
+    return not present(statement.tests, test.key) and not _own_already(statement, test)
+
+
+def _own_already(statement: Statement, test: Test) -> bool:
+    """It only keeps a tag from being changed to another value, on what carries that tag already."""
+    prefix, _, tag = test.key.lower().partition("/")
+    return prefix == "aws:requesttag" and any(
+        demands(one) and one.key.lower() in {f"aws:resourcetag/{tag}", f"ec2:resourcetag/{tag}"}
+        for one in statement.tests
+    )
 
 
 def _machines_only(statement: Statement) -> bool:

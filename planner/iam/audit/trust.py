@@ -129,13 +129,12 @@ def web_identity(audited: Audited) -> Iterator[Finding]:
                 )
     for provider in audited.providers:
         if provider.cloud in {Cloud.AZURE, Cloud.NEBIUS}:
-            missing = [
-                *(["audience"] if not provider.audiences else []),
-                *(["subject"] if not provider.condition else []),
-            ]
+            missing = [] if provider.condition else ["subject"]
+            # Nebius's federated credentials have no audience of their own
+            missing += ["audience"] if provider.cloud is Cloud.AZURE and not provider.audiences else []
             if missing:
                 message = f"tokens of {provider.issuer} are believed without {' and '.join(missing)}"
-                yield _of_provider(provider, message, "issuer, subject and audience: all three, exact")
+                yield _of_provider(provider, message, "issuer, subject and audience: each one, exact")
 
 
 def _claims(statement: Statement, claim: str) -> bool:
@@ -220,7 +219,7 @@ RULES: tuple[Rule, ...] = (
         fix="Require both `ISSUER:aud` and `ISSUER:sub`, with operators that fail where the claim is missing.",
         maps=("CKV_AWS_358",),
         check=web_identity,
-        clouds="AWS: trust in OIDC providers. Azure and Nebius: federated credentials without subject or audience. Google: 403.",
+        clouds="AWS: trust in OIDC providers. Azure and Nebius: federated credentials without a subject, on Azure also without an audience. Google: 403.",
     ),
     Rule(
         id="SKY-IAM-403",
