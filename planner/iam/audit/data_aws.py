@@ -27,7 +27,7 @@ from planner.iam.audit.guards import (
     wild,
 )
 from planner.iam.audit.lines import compact, guarded, instead, only, without, written
-from planner.iam.audit.patterns import meet, tokens
+from planner.iam.audit.patterns import meet, parts_meet, tokens
 from planner.model.finding import Finding
 from planner.model.grants import CONTROL_IDENTITIES
 from planner.model.offer import Cloud
@@ -204,7 +204,7 @@ def _meets(action: str, kinds: tuple[str, ...], resource: str) -> bool:
     parts = s3_parts(resource)
     if action.lower().startswith("s3:") and parts is not None and not wild(parts[0]):
         return ("object" if parts[1] else "bucket") in kinds
-    return any(meet(tokens(form), tokens(resource)) for form in _forms(action))
+    return any(parts_meet(form, resource) for form in _forms(action))
 
 
 def _forms(action: str) -> tuple[str, ...]:
@@ -378,7 +378,8 @@ def _public(holder: Subject, policy: AwsPolicy) -> Iterator[Finding]:
 def anybodys_bucket(audited: Audited) -> Iterator[Finding]:
     """309."""
     for subject in subjects(audited, Cloud.AWS):
-        own = own_accounts(subject)
+        # that a key is in an account does not say that the node is
+        own = own_accounts(subject, named=subject.identity is None)
         # an account that the project does not name cannot be asked for, nor whose bucket keeps its state
         if subject.identity in CONTROL_IDENTITIES or (subject.identity is not None and not own):
             continue

@@ -111,10 +111,10 @@ def is_node(subject: Subject) -> bool:
     )
 
 
-def own_accounts(subject: Subject) -> frozenset[str]:
-    """Accounts that the subject is known to be in: by its ARN, else by the ARNs of what its policies name."""
+def own_accounts(subject: Subject, *, named: bool = True) -> frozenset[str]:
+    """Accounts that the subject is known to be in: by its ARN, else (`named`) by the ARNs of what its policies name."""
     found = set(_ACCOUNT.findall(f"{subject.origin}: {subject.name}:"))
-    if found:
+    if found or not named:
         return frozenset(found)
     texts = [
         text

@@ -147,6 +147,15 @@ def arns_meet(one: str, other: str) -> bool:
     return meet(tokens(one), tokens(other))
 
 
+@lru_cache(maxsize=65536)
+def parts_meet(one: str, other: str) -> bool:
+    """Some ARN of the usual six parts is both: no wildcard takes a colon for a letter.  Too strict where a Deny is weighed; right for what a type is."""
+    left, right = _split(tokens(one)), _split(tokens(other))
+    if len(left) != ARN_PARTS or len(right) != ARN_PARTS:
+        return meet(tokens(one), tokens(other))
+    return all(meet(a, b) for a, b in zip(left, right, strict=True))
+
+
 def _split(pattern: Tokens) -> list[Tokens]:
     """At the first five colons."""
     out: list[Tokens] = []

@@ -23,7 +23,7 @@ from planner.iam.audit.find import (
 from planner.iam.audit.grown import listed, said
 from planner.iam.audit.guards import demands, present
 from planner.iam.audit.lines import guarded, instead, only, without, written
-from planner.iam.audit.patterns import ARN_PARTS, meet, tokens
+from planner.iam.audit.patterns import ARN_PARTS, parts_meet
 from planner.iam.audit.registry import Rule
 from planner.iam.audit.unused import unused
 from planner.model.finding import Finding, Level
@@ -102,7 +102,8 @@ def _kinds(action: str, statement: Statement) -> tuple[str, ...]:
     return tuple(
         kind
         for kind in kinds
-        if any(meet(tokens(forms.get(kind, "*")), tokens(resource)) for resource in statement.resources)
+        # a type without a form here is another service's
+        if kind in forms and any(parts_meet(forms[kind], resource) for resource in statement.resources)
     )
 
 
