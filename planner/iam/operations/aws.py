@@ -19,6 +19,10 @@ _UPDATE: Final = "a change of tags or settings of something that stands; the lif
 _NO_KEYS: Final = (
     "only where the target names a key of the user's own; AWS uses it on the caller's behalf, within RunInstances"
 )
+_GONE: Final = (
+    "asked of an association that has gone with its NAT gateway or node: EC2 finds none to judge; "
+    "where one still stands, it is of the project's own address"
+)
 _WITHIN: Final = "no call of its own: AWS checks it within"
 
 #: what the provider calls and nobody is granted, with what then happens
@@ -70,8 +74,9 @@ _NETWORK: Final = (
         "aws_eip",
         create="AllocateAddress CreateTags",
         read="DescribeAddresses DescribeAddressesAttribute",
-        delete="DisassociateAddress ReleaseAddress",
+        delete="ReleaseAddress",
     ),
+    *_NET.row("aws_eip", delete="DisassociateAddress", unused=_GONE),
     *_NET.row("aws_eip", update=_TAGS, unused=_UPDATE),
     *_NET.row(
         "aws_nat_gateway",
@@ -117,8 +122,9 @@ _ADDRESSES: Final = (
         "aws_eip",
         create="AllocateAddress CreateTags",
         read="DescribeAddresses DescribeAddressesAttribute",
-        delete="DisassociateAddress ReleaseAddress",
+        delete="ReleaseAddress",
     ),
+    *_ADR.row("aws_eip", delete="DisassociateAddress", unused=_GONE),
     *_ADR.row("aws_eip", update=_TAGS, unused=_UPDATE),
 )
 _RULES: Final = tuple(
@@ -221,7 +227,7 @@ _COMPUTE: Final = (
     *_compute(Permission.TERMINATE).row(
         "aws_instance",
         read="DescribeInstances DescribeInstanceAttribute DescribeInstanceTypes DescribeLaunchTemplates "
-        "DescribeLaunchTemplateVersions DescribeSpotInstanceRequests DescribeTags DescribeVolumes",
+        "DescribeLaunchTemplateVersions DescribeSpotInstanceRequests DescribeTags DescribeVolumes DescribeVpcs",
         delete="TerminateInstances CancelSpotInstanceRequests",
     ),
     *_compute(Permission.ATTACH_ADDRESS).row(
