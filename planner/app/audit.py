@@ -34,7 +34,8 @@ from planner.model.words import words_of
 if TYPE_CHECKING:
     from planner.model.policy import Audited
 
-Live = Callable[[Gathered, Project], tuple[tuple[Finding, ...], tuple[Diagnostic, ...]]]
+Live = Callable[["Read"], tuple[tuple[Finding, ...], tuple[Diagnostic, ...]]]
+"""Findings of an account held against its plans, and what could not be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,8 @@ def judge(
         base = base_of(known).audited
         before, widened = run(base), widening(base, audited)
     if live is not None:
-        drift, told_live = live(known.gathered, known.around.project)
+        advance("asking the account")
+        drift, told_live = live(known)
         found += drift
         told += told_live
     everything = [f for f in found if f.rule != WIDENING]

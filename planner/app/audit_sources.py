@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.app.audit_join import connected
 from planner.app.audit_tree import Tree, unread
 from planner.app.inputs import PLAN_SUFFIX, shown
 from planner.model.diagnostic import Diagnostic
@@ -200,7 +201,9 @@ def gather(
     if reading.plans:
         reading.found.append(_read_plans(reading.plans, around, advance))
     return Gathered(
-        audited=merged(reading.found), sources=tuple(dict.fromkeys(reading.sources)), plans=tuple(reading.plans)
+        audited=connected(merged(reading.found)),
+        sources=tuple(dict.fromkeys(reading.sources)),
+        plans=tuple(reading.plans),
     )
 
 

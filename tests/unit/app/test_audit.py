@@ -16,6 +16,7 @@ from planner.app import audit
 from planner.app.audit_accept import accept
 from planner.app.audit_base import changes, new_only
 from planner.app.audit_explain import explain
+from planner.app.audit_join import connected
 from planner.app.audit_places import Places
 from planner.app.audit_rights import rights_of
 from planner.app.audit_sources import Gathered, PlanSource, gather, merged
@@ -548,3 +549,33 @@ def test_gather_reads_nothing_of_nothing() -> None:
     from tests.unit.app.world import PROJECT, small_market
 
     assert gather((), (), WorkingTree(), Around(project=PROJECT, market=small_market)).audited == Audited()
+
+
+# --- rights of one identity in several places
+
+
+def trusted(*, name: str = "ci", origin: str = "a") -> Subject:
+    trust = policy(Statement(actions=("sts:AssumeRole",)), kind=PolicyKind.TRUST, name="trust")
+    return Subject(cloud=Cloud.AWS, name=name, origin=origin, policies=(trust,))
+
+
+def test_a_policy_that_another_file_gives_is_the_roles() -> None:
+    more = Subject(cloud=Cloud.AWS, name="ci", origin="b", policies=(policy(Statement(actions=("iam:PassRole",))),))
+    (one,) = connected(Audited(subjects=(more, trusted()))).subjects
+    assert (one.origin, [p.name for p in one.policies]) == ("a", ["trust", "p"])
+
+
+def test_of_two_roles_of_one_name_nobody_knows_which_is_meant() -> None:
+    more = Subject(cloud=Cloud.AWS, name="ci", origin="b", policies=(policy(Statement(actions=("iam:PassRole",))),))
+    given = Audited(subjects=(more, trusted(), trusted(origin="other account")))
+    assert connected(given) == given
+
+
+def test_a_boundary_named_by_its_arn_gets_its_statements() -> None:
+    arn = "arn:aws:iam::111122223333:policy/cap"
+    cap = policy(Statement(actions=("s3:*",)), kind=PolicyKind.BOUNDARY, name=arn)
+    bare = replace(trusted(), policies=(*trusted().policies, replace(cap, statements=())))
+    own = Subject(cloud=Cloud.AWS, name="cap", origin="b", policies=(cap,))
+    first, second = connected(Audited(subjects=(bare, own))).subjects
+    assert first.of_kind(PolicyKind.BOUNDARY) == (cap,)
+    assert second == own
