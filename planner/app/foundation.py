@@ -177,14 +177,12 @@ def _types(project: Project, market: Market, cloud: Cloud) -> tuple[str, ...]:
 
 
 def _state(project: Project, cloud: Cloud) -> str:
-    """Where Terraform's state lies, if in this cloud; on AWS with the user's own key before ours."""
+    """Where Terraform's state lies, if in this cloud."""
     kind, names = _STORES.get(cloud, ("", ()))
     settings = dict(project.backend.settings)
     if project.backend.kind != kind or not all(name in settings for name in names):
         return ""
-    parts = [settings[name] for name in names]
-    before = settings.get("key", "").strip("/") if cloud is Cloud.AWS else ""
-    return "/".join((*parts, before) if before else parts)
+    return "/".join(settings[name] for name in names)
 
 
 def _partition(regions: tuple[str, ...]) -> str:

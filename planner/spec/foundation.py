@@ -71,7 +71,10 @@ def _ci(f: Fields) -> CiSettings | None:
     )
     texts = _subjects(f) if other else _place(f)
     f.finish()
-    if not all(texts.values()) or (other and not (issuer and audience)):
+    said_wrong = any(
+        f.name(key) in f.report.places and value is None for key, value in (("issuer", issuer), ("audience", audience))
+    )
+    if said_wrong or not all(texts.values()) or (other and not (issuer and audience)):
         return None
     said = {name: text for name, text in texts.items() if text}
     return CiSettings(

@@ -113,8 +113,7 @@ def _state(identity: Identity) -> tuple[Guard, ...]:
     """Reading and writing the own stacks' state; deleting only the lock.  The prefix `env:/` is asked for by Terraform's own list of workspaces."""
 
     def place(g: Ground) -> tuple[str, str]:
-        bucket, _, before = g.scope.state.partition("/")
-        return bucket, f"{before.strip('/')}/skyplan/{g.project}/".lstrip("/")
+        return g.scope.state, f"skyplan/{g.project}/"
 
     def objects(g: Ground, suffix: str) -> list[str]:
         bucket, folder = place(g)

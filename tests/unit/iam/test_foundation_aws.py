@@ -83,7 +83,7 @@ SCOPES = st.builds(
     project=ODD,
     regions=st.lists(REGION, min_size=1, max_size=40, unique=True).map(tuple),
     instance_types=st.lists(st.sampled_from(["p5*", "g6e.*", "p4d.24xlarge", "*"]), max_size=4, unique=True).map(tuple),
-    state=st.sampled_from(["", "acme-tfstate", "acme-tfstate/before"]),
+    state=st.sampled_from(["", "acme-tfstate"]),
     kms_key=st.sampled_from(["", f"arn:aws:kms:us-east-1:{ACCOUNT}:key/k"]),
     partition=st.sampled_from(["aws", "aws-us-gov", "aws-cn"]),
     tag_keys=st.lists(ODD, max_size=5, unique=True).map(tuple),

@@ -1,0 +1,227 @@
+"""`skyplan foundation`: writes one stack and says how to apply it; says everything that is missing at once; removes nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planner.app.foundation import ci_subjects, foundation_input, scope_of
+from planner.app.inputs import checked_project, load_market
+from planner.cli.entry import call
+from planner.model.errors import InputError
+from planner.model.grants import Identity
+from planner.model.offer import Cloud
+from planner.model.project import CiSettings
+from planner.model.words import words_of
+
+PROJECT = """\
+project: acme
+targets:
+  - name: prod
+    cloud: aws
+    account: "123456789012"
+    regions: [us-east-1, us-west-2]
+    kms_key: arn:aws:kms:us-east-1:123456789012:key/k
+    networks:
+      - {region: us-east-1, vpc_id: vpc-1, subnets: {use1-az4: subnet-1}, security_groups: [sg-1]}
+    foundation:
+      trusted: {orchestrator: [deployer], broker: ["arn:aws:iam::123456789012:role/host"]}
+      tag_keys: ["team*"]
+instance_types: ["p5*", "a3*"]
+reserved:
+  - {target: prod, region: us-east-1, zone: use1-az4, instance_type: p5.48xlarge, nodes: 2, id: cr-1, starts: 2026-01-01, expires: 2027-01-01}
+foundation:
+  ci: {provider: github, repository: acme/infra, branch: main}
+backend: {s3: {bucket: acme-tfstate, region: us-east-1}}
+tags: {cost-center: llm}
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def call_it(text, *arguments):
+        (tmp_path / "skyplan.yaml").write_text(text, encoding="utf-8")
+        code = call(["foundation", *arguments])
+        return code, *capsys.readouterr()
+
+    return call_it
+
+
+def project_of(tmp_path, text):
+    file = tmp_path / "skyplan.yaml"
+    file.write_text(text, encoding="utf-8")
+    market = load_market()
+    return checked_project(file, words_of(market)), market
+
+
+def test_writes_the_stack_and_says_how_to_apply_it(run, tmp_path):
+    code, out, err = run(PROJECT, "--cloud", "aws")
+    path = tmp_path / "foundation" / "fnd-aws-prod" / "cdk.tf.json"
+    assert (code, out) == (0, "foundation/fnd-aws-prod/cdk.tf.json\n")
+    assert set(json.loads(path.read_text(encoding="utf-8"))["resource"]["aws_iam_role"]) == {
+        "planner",
+        "deployer",
+        "orchestrator",
+        "broker",
+    }
+    assert "as an administrator" in err
+    assert "terraform -chdir=foundation/fnd-aws-prod init -backend-config=bucket=acme-tfstate" in err
+    assert "-backend-config=key=skyplan/acme/fnd-aws-prod.tfstate" in err
+    assert "terraform -chdir=foundation/fnd-aws-prod apply" in err
+
+
+def test_json_says_the_same(run):
+    code, out, err = run(PROJECT, "--cloud", "aws", "--target", "prod", "--json", "--out", "o")
+    said = json.loads(out)
+    assert (code, err) == (0, "")
+    assert said["stack"] == "fnd-aws-prod"
+    assert said["path"] == "o/fnd-aws-prod/cdk.tf.json"
+    assert said["identities"]["deployer"] == "skyplan-acme-deployer"
+    assert said["boundaries"] == ["skyplan-acme-node-boundary", "skyplan-acme-orchestrator-boundary"]
+    assert len(said["apply"]) == 3
+
+
+def test_what_lies_in_the_folder_stays(run, tmp_path):
+    other = tmp_path / "foundation" / "fnd-aws-other"
+    other.mkdir(parents=True)
+    for name in ("cdk.tf.json", "terraform.tfstate"):
+        (other / name).write_text("{}", encoding="utf-8")
+    assert run(PROJECT, "--cloud", "aws")[0] == 0
+    assert sorted(file.name for file in other.iterdir()) == ["cdk.tf.json", "terraform.tfstate"]
+
+
+def test_the_same_input_writes_the_same_bytes(run, tmp_path):
+    path = tmp_path / "foundation" / "fnd-aws-prod" / "cdk.tf.json"
+    run(PROJECT, "--cloud", "aws")
+    first = path.read_bytes()
+    run(PROJECT, "--cloud", "aws")
+    assert path.read_bytes() == first
+
+
+def test_all_that_is_missing_is_said_at_once_and_nothing_written(run, tmp_path):
+    code, out, err = run("project: acme\ntargets: [{name: prod, cloud: aws, regions: [nowhere-*]}]\n", "--cloud", "aws")
+    assert (code, out) == (1, "")
+    for words in (
+        "`account` is missing",
+        "no region is allowed",
+        "nobody may become the planner",
+        "nobody may become the deployer",
+        "nobody may become the orchestrator",
+    ):
+        assert words in err
+    assert not (tmp_path / "foundation").exists()
+
+
+@pytest.mark.parametrize("cloud", ["gcp", "azure", "nebius"])
+def test_every_cloud_asks_for_what_rights_are_bound_to(run, cloud):
+    code, out, err = run(f"project: acme\ntargets: [{{name: prod, cloud: {cloud}}}]\n", "--cloud", cloud)
+    assert (code, out) == (1, "")
+    assert "is missing" in err
+    assert "Traceback" not in err
+
+
+def test_a_target_has_to_be_named_where_there_are_several(run):
+    text = "project: acme\ntargets: [{name: a, cloud: aws}, {name: b, cloud: aws}]\n"
+    code, _, err = run(text, "--cloud", "aws")
+    assert code == 1
+    assert "--target: a, b" in err
+    code, _, err = run(text, "--cloud", "aws", "--target", "c")
+    assert (code, "no target `c`" in err) == (1, True)
+
+
+def test_too_many_types_are_said_with_a_way_out(tmp_path):
+    project, market = project_of(tmp_path, PROJECT)
+    names = tuple(one.name for one in market.types if one.cloud is Cloud.AWS)
+    wide = replace(project, limits=replace(project.limits, instance_types=names * 20))
+    with pytest.raises(InputError) as caught:
+        foundation_input(wide, market, Cloud.AWS, None)
+    (only,) = caught.value.diagnostics
+    assert "too long for aws" in only.summary
+    assert "globs" in only.hint
+
+
+def test_the_scope_is_what_the_project_file_allows(tmp_path):
+    project, market = project_of(tmp_path, PROJECT)
+    scope = scope_of(project, project.targets[0], market)
+    assert scope.regions == ("us-east-1", "us-west-2")
+    assert scope.instance_types == ("p5*",)
+    assert scope.state == "acme-tfstate"
+    assert scope.kms_key == "arn:aws:kms:us-east-1:123456789012:key/k"
+    assert scope.tag_keys == ("cost-center", "team*")
+    assert scope.own == (
+        "us-east-1/capacity-reservation/cr-1",
+        "us-east-1/security-group/sg-1",
+        "us-east-1/subnet/subnet-1",
+        "us-east-1/vpc/vpc-1",
+    )
+
+
+def test_without_types_the_catalogs_families_are_allowed_and_no_other(tmp_path):
+    project, market = project_of(tmp_path, PROJECT.replace('instance_types: ["p5*", "a3*"]\n', ""))
+    types = scope_of(project, project.targets[0], market).instance_types
+    assert "p5.*" in types
+    assert all(one.endswith(".*") and one != ".*" for one in types)
+    assert not [one for one in types if one.startswith(("m7i", "t3", "c7"))]
+
+
+@pytest.mark.parametrize(("region", "partition"), [("us-gov-west-1", "aws-us-gov"), ("us-east-1", "aws")])
+def test_the_partition_is_the_regions(tmp_path, region, partition):
+    project, market = project_of(tmp_path, PROJECT)
+    known = {one.name for one in market.regions if one.cloud is Cloud.AWS}
+    if region not in known:
+        pytest.skip(f"the catalog has no {region}")
+    text = PROJECT.replace("us-east-1, us-west-2", region)
+    project, market = project_of(tmp_path, text)
+    assert scope_of(project, project.targets[0], market).partition == partition
+
+
+GITHUB = CiSettings(provider="github", issuer="i", repository="acme/infra", branch="main")
+GITLAB = CiSettings(provider="gitlab", issuer="i", repository="acme/infra", branch="main")
+OTHER = CiSettings(provider="other", issuer="i", pull_request_subject="pr", branch_subject="main")
+LAB = "project_path:acme/infra:ref_type:branch:ref:"
+
+
+@pytest.mark.parametrize(
+    ("ci", "wildcards", "plans", "deploys"),
+    [
+        (GITHUB, True, ("repo:acme/infra:pull_request", "repo:acme/infra:ref:refs/heads/main"), "repo:acme/infra:ref:refs/heads/main"),
+        (GITLAB, True, (f"{LAB}*", f"{LAB}main"), f"{LAB}main"),
+        (GITLAB, False, (f"{LAB}main",), f"{LAB}main"),
+        (OTHER, True, ("pr", "main"), "main"),
+    ],
+)  # fmt: skip
+def test_pull_requests_plan_and_the_protected_branch_deploys(ci, wildcards, plans, deploys):
+    assert ci_subjects(ci, Identity.PLANNER, wildcards=wildcards) == plans
+    for identity in (Identity.DEPLOYER, Identity.ORCHESTRATOR):
+        assert ci_subjects(ci, identity, wildcards=wildcards) == (deploys,)
+    assert ci_subjects(ci, Identity.BROKER, wildcards=wildcards) == ()
+
+
+@pytest.mark.parametrize(
+    ("target", "needs"),
+    [
+        ("{name: t, cloud: gcp, project: acme-ml-prod}", ""),
+        ("{name: t, cloud: azure, subscription: 00000000-0000-0000-0000-00000000000a, resource_group: rg, tenant: 00000000-0000-0000-0000-00000000000b}", ""),
+        ("{name: t, cloud: nebius, project: project-e00acme, tenant: tenant-e00acme}", ""),
+        ("{name: t, cloud: azure, subscription: 00000000-0000-0000-0000-00000000000a}", "resource group"),
+        ("{name: t, cloud: nebius, project: project-e00acme}", "tenant"),
+    ],
+)  # fmt: skip
+def test_the_same_command_serves_every_cloud(tmp_path, target, needs):
+    cloud = Cloud(target.split("cloud: ")[1].split(",")[0])
+    ci = "foundation: {ci: {provider: github, repository: acme/infra, branch: main}}\n"
+    project, market = project_of(tmp_path, f"project: acme\ntargets: [{target}]\n{ci}")
+    if needs:
+        with pytest.raises(InputError, match=needs):
+            foundation_input(project, market, cloud, None)
+        return
+    found = foundation_input(project, market, cloud, None)
+    assert found.name == f"fnd-{cloud.value}-t"
+    assert [one.identity.value for one in found.identities] == ["planner", "deployer", "orchestrator", "broker"]
+    assert found.ci
+    assert found.ci.audience
