@@ -42,6 +42,8 @@ _NEGATIVE: Final = frozenset(
 )
 _SAME: Final = {"arnequals": "arnlike", "arnnotequals": "arnnotlike"}
 _NOTHING: Final[frozenset[str]] = frozenset()
+#: each basic role of Google's holds the ones after it
+_BASIC: Final = ("roles/owner", "roles/editor", "roles/viewer")
 #: each general role of Nebius holds the ones after it (docs.nebius.com/iam/authorization/roles, read 2026-10)
 _GENERAL: Final = ("admin", "editor", "viewer", "auditor")
 
@@ -281,7 +283,11 @@ def holds(have: RoleBinding, want: RoleBinding, known: PermissionsOf = _no_permi
     """The permissions of `want`'s role are among those of `have`'s."""
     if have.role == want.role and have.permissions == want.permissions:
         return True
-    left, right = have.permissions or known(have.role), want.permissions or known(want.role)
+    if have.role in _BASIC and want.role in _BASIC:
+        return _BASIC.index(have.role) <= _BASIC.index(want.role)
+    left = have.permissions or known(have.role)
+    # of the basic roles no list is whole, so that none of them is covered by one
+    right = want.permissions or (_NOTHING if want.role in _BASIC else known(want.role))
     return bool(right) and all(any(includes_action(h, w) for h in left) for w in right)
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from planner.iam.audit.covers import covers_assignment, covers_binding, holds, holds_actions, in_scope, within
 from planner.iam.audit.grown import listed
 from planner.iam.audit.lines import written
+from planner.iam.roles import permissions_of, role_of
+from planner.model.offer import Cloud
 from planner.model.policy import RoleAssignment, RoleBinding
 
 
@@ -42,7 +44,7 @@ def binding_growth(binding: RoleBinding, held: Sequence[RoleBinding]) -> Iterato
         message = f"{what} now reaches {binding.on}; the base stops at {listed([have.on for have in same])}"
         fix = f"write instead:\n{written(replace(binding, on=same[0].on, condition=same[0].condition))}"
     else:
-        shown = f" ({listed(missing)})" if missing and what == binding.role else ""
+        shown = f" ({listed(missing)})" if missing not in {(), ("*",)} and what == binding.role else ""
         when = f", where {binding.condition}" if binding.condition else ""
         message = f"adds {what}{shown} on {binding.on}{when}"
         kept = tuple(one for one in binding.permissions if one not in missing)
@@ -51,15 +53,13 @@ def binding_growth(binding: RoleBinding, held: Sequence[RoleBinding]) -> Iterato
 
 
 def _known(role: str) -> frozenset[str]:
-    del role
-    return frozenset()
+    return permissions_of(Cloud.GCP, role)
 
 
 def assignment_growth(assignment: RoleAssignment, held: Sequence[RoleAssignment]) -> Iterator[RoleGrowth]:
     """Action by action where the role lists them."""
-    if any(covers_assignment(have, assignment) for have in held):
-        return
-    parts = _parts(assignment)
+    held = [_opened(have) for have in held]
+    parts = _parts(_opened(assignment))
     over = [part for part in parts if not any(covers_assignment(have, part) for have in held)]
     if not over:
         return
@@ -74,7 +74,7 @@ def assignment_growth(assignment: RoleAssignment, held: Sequence[RoleAssignment]
         message = f"{what} now reaches {assignment.scope}; the base stops at {listed([have.scope for have in same])}"
         fix = f"write instead:\n{written(replace(assignment, scope=same[0].scope, condition=same[0].condition))}"
     else:
-        shown = f" ({listed(missing)})" if missing and what == assignment.role else ""
+        shown = f" ({listed(missing)})" if missing not in {(), ("*",)} and what == assignment.role else ""
         when = f", where {assignment.condition}" if assignment.condition else ""
         message = f"adds {what}{shown} at {assignment.scope}{when}"
         kept = replace(
@@ -87,8 +87,18 @@ def assignment_growth(assignment: RoleAssignment, held: Sequence[RoleAssignment]
     yield RoleGrowth(action=", ".join(missing), message=message, fix=fix)
 
 
+def _opened(assignment: RoleAssignment) -> RoleAssignment:
+    """A built-in role with what it holds, where that is known."""
+    if any((assignment.actions, assignment.not_actions, assignment.data_actions, assignment.not_data_actions)):
+        return assignment
+    role = role_of(Cloud.AZURE, assignment.role)
+    if role is None:
+        return assignment
+    return replace(assignment, actions=role.actions, not_actions=role.not_actions, data_actions=role.data_actions)
+
+
 def _parts(assignment: RoleAssignment) -> list[RoleAssignment]:
-    """One action at a time; a built-in role, whose lists are not known here, whole."""
+    """One action at a time; a built-in role that is not known, whole."""
     actions = [replace(assignment, actions=(one,), data_actions=()) for one in assignment.actions]
     data = [replace(assignment, actions=(), data_actions=(one,)) for one in assignment.data_actions]
     return [*actions, *data] or [assignment]

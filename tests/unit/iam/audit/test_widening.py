@@ -264,6 +264,27 @@ def test_azure(new, words):
     assert words in found
 
 
+def test_predefined_roles_are_compared_by_what_they_hold():
+    reader = RoleAssignment(role="Storage Blob Data Reader", scope="/subscriptions/s")
+    by_id = replace(reader, role="/providers/x/roleDefinitions/2a2b9908-6ea1-4ae2-8e65-a410df84e7d1")
+    writer = replace(reader, role="Storage Blob Data Contributor")
+
+    def azure(one):
+        return Audited(subjects=(subject(cloud=Cloud.AZURE, assignments=(one,)),))
+
+    assert not messages(azure(writer), azure(reader))
+    assert not messages(azure(by_id), azure(reader))
+    (found,) = messages(azure(reader), azure(writer))
+    assert "blobs/delete" in found or "more" in found
+    viewer = replace(BINDING, role="roles/compute.viewer", permissions=())
+    admin = replace(viewer, role="roles/compute.admin")
+    assert not messages(google(admin), google(viewer))
+    assert messages(google(viewer), google(admin))
+    owner, editor = (replace(viewer, role=f"roles/{one}") for one in ("owner", "editor"))
+    assert not messages(google(owner), google(editor))
+    assert messages(google(editor), google(owner))
+
+
 PERMIT = Permit(role="storage.object-viewer", on="bucket", paths=("data/*",))
 
 
