@@ -181,15 +181,16 @@ class Provider(_cdk.TerraformProvider):
 
 
 class Backend(_cdk.TerraformBackend):
-    """Where state lies: the kind only.  Paths, buckets and keys come from the runner (`-backend-config`)."""
+    """Where state lies: the kind, and as whom it is kept.  Paths, buckets and keys come from the runner (`-backend-config`)."""
 
-    def __init__(self, scope: Stack, kind: str) -> None:
+    def __init__(self, scope: Stack, kind: str, attributes: dict[str, Any] | None = None) -> None:
         super().__init__(scope, "backend", kind)
+        self._attributes = attributes or {}
 
     @jsii.member(jsii_name="synthesizeAttributes")
-    def synthesize_attributes(self) -> dict[str, Any]:
+    def _synthesize_attributes(self) -> dict[str, Any]:
         """Called by the CDK."""
-        return {}
+        return self._attributes
 
     def get_remote_state_data_source(self, scope: Any, name: str, from_stack: str) -> Any:
         """Unused: what one stack learns from another comes in as variables.  Raises NotImplementedError."""

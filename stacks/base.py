@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from modules import cdk, schema
+from planner.model.offer import Cloud
 from planner.model.stack import ComputeInput, FoundationInput, StackBase
 
 
@@ -18,7 +19,7 @@ class CloudStack(cdk.Stack):
 
     def __init__(self, app: cdk.App, given: StackBase, *, provider: str, source: str, settings: dict[str, Any]) -> None:
         super().__init__(app, given.name, schema=schema.load(provider, given.provider_version))
-        cdk.Backend(self, given.backend.kind)
+        cdk.Backend(self, given.backend.kind, _keeper(given))
         cdk.Provider(self, provider, source=source, version=given.provider_version, attributes=settings)
 
     def compute_outputs(self, given: ComputeInput, nodes: Any, billing_end: str) -> None:
@@ -45,6 +46,18 @@ class CloudStack(cdk.Stack):
         target = {"name": given.target, "cloud": given.cloud.value, **dict(lines)}
         text = "\n    ".join(f"{key}: {value}" for key, value in target.items())
         cdk.output(self, "skyplan_yaml", f"targets:\n  - {text}\n", "The target, for skyplan.yaml")
+
+
+def _keeper(given: StackBase) -> dict[str, Any]:
+    """As whom Terraform keeps the stack's state: the role that applies the stack, whose rights on its own states the foundation gives it.
+
+    Only for a stack of AWS in S3, and where the user's own settings name no other role.
+    """
+    if given.backend.kind != "s3" or given.cloud is not Cloud.AWS or not given.role_arn:
+        return {}
+    if any(name.startswith(("assume_role", "role_arn")) for name, _ in given.backend.settings):
+        return {}
+    return {"assume_role": {"role_arn": given.role_arn, "session_name": "skyplan"}}
 
 
 def role_lines(identities: dict[str, str]) -> tuple[tuple[str, str], ...]:
