@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from planner.app import inputs
 from planner.app.foundation import foundation_input, scope_of
+from planner.iam.documents import policy_from
 from planner.iam.foundation import aws_names
 from planner.model.control import ControlScope
 from planner.model.grants import Identity
 from planner.model.market import Market
 from planner.model.offer import Cloud
+from planner.model.policy import AwsPolicy, PolicyKind
 from planner.model.project import Project
 from planner.model.stack import FoundationInput, PolicyDocument
 from planner.model.words import words_of
 from planner.spec.project import parse_project
-from tests.emulators.aws import ACCOUNT, REGION, Aws, Judged
+from tests.emulators.aws import ACCOUNT, REGION, Aws
 
 USER = "ci"
 PROJECT = "acme"
@@ -61,6 +64,23 @@ def given(*, state: bool) -> tuple[ControlScope, FoundationInput]:
     project, problems = parse_project(TARGET + (BACKEND if state else ""), "skyplan.yaml", words_of(market()))
     assert not problems
     return scope_of(project, project.targets[0], market()), foundation_input(project, market(), Cloud.AWS, None)
+
+
+def _read(document: Any, kind: PolicyKind) -> AwsPolicy:
+    """A policy with lists in order: Terraform's data source sorts them."""
+    read = policy_from(document, kind=kind, name="")
+    return replace(
+        read,
+        statements=tuple(
+            replace(
+                one,
+                actions=tuple(sorted(one.actions)),
+                resources=tuple(sorted(one.resources)),
+                tests=tuple(sorted(replace(test, values=tuple(sorted(test.values))) for test in one.tests)),
+            )
+            for one in read.statements
+        ),
+    )
 
 
 class Identities:
@@ -106,5 +126,39 @@ class Identities:
         made = iam.create_policy(PolicyName=policy.name, Path=_PATH, PolicyDocument=json.dumps(policy.document))
         return str(made["Policy"]["Arn"])
 
-    def judged(self) -> Judged:
-        return self._aws.judged()
+    def standing(self) -> dict[str, tuple[Any, ...]]:
+        """What stands of the foundation, by role: path, boundary, trust and policies, as values that can be compared."""
+        iam = self._aws.client("iam")
+        return {one.name: _held(iam, one.name) for one in self._given.identities if one.trusted}
+
+    def expected(self) -> dict[str, tuple[Any, ...]]:
+        """What should stand, in the same form."""
+        bounds = {one.name: repr(_read(one.document, PolicyKind.BOUNDARY)) for one in self._given.boundaries}
+        return {
+            one.name: (
+                _PATH,
+                bounds.get(one.boundary, ""),
+                tuple(sorted(("AWS", who) for who in one.trusted)),
+                tuple(sorted((p.name, repr(_read(p.document, PolicyKind.IDENTITY))) for p in one.policies)),
+            )
+            for one in self._given.identities
+            if one.trusted
+        }
+
+
+def _held(iam: Any, role: str) -> tuple[Any, ...]:
+    def version(arn: str, kind: PolicyKind) -> str:
+        policy = iam.get_policy(PolicyArn=arn)["Policy"]
+        made = iam.get_policy_version(PolicyArn=arn, VersionId=policy["DefaultVersionId"])
+        return repr(_read(made["PolicyVersion"]["Document"], kind))
+
+    found = iam.get_role(RoleName=role)["Role"]
+    attached = iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]
+    bound = found.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn", "")
+    trust = _read(found["AssumeRolePolicyDocument"], PolicyKind.TRUST)
+    return (
+        found["Path"],
+        version(bound, PolicyKind.BOUNDARY) if bound else "",
+        tuple(sorted(who for statement in trust.statements for who in statement.principals)),
+        tuple(sorted((one["PolicyName"], version(one["PolicyArn"], PolicyKind.IDENTITY)) for one in attached)),
+    )

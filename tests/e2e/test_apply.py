@@ -29,7 +29,11 @@ def workspace(tmp_path: Path, aws: Aws, terraform: Terraform) -> Workspace:
     return Workspace(tmp_path / "repo", aws, terraform, identities=Identities(aws))
 
 
-def test_apply_status_lost_node_destroy(workspace: Workspace, as_written: Check) -> None:
+def test_apply_status_lost_node_destroy(tmp_path: Path, aws: Aws, terraform: Terraform, as_written: Check) -> None:
+    identities = Identities(aws, installed=False)
+    workspace = Workspace(tmp_path / "repo", aws, terraform, identities=identities)
+    workspace.found(terraform)
+    assert identities.standing() == identities.expected()  # what the other tests are run with
     plan = workspace.plan()
     done = workspace.apply()
     assert done["run"]["status"] == "running"

@@ -11,12 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from planner.iam.foundation import aws_names
 from planner.model.grants import Identity
 from tests.e2e.identities import STATE, given
 from tests.e2e.judges import proof, record, replay, simulate
-from tests.e2e.judges.attempts import Account, Attempt, Machines, Tried, of_deployer, on_machines, on_stores, tried
+from tests.e2e.judges.attempts import (
+    OWN,
+    Account,
+    Attempt,
+    Machines,
+    Tried,
+    of_deployer,
+    on_machines,
+    on_stores,
+    pairs,
+    tried,
+)
 from tests.e2e.judges.ministack import ACCOUNT as MINISTACK
 from tests.e2e.judges.ministack import Ministack
 from tests.emulators.aws import ACCOUNT, REGION, Aws
@@ -53,6 +65,39 @@ def test_what_a_life_asks_is_allowed_by_every_judge() -> None:
 
 def test_state_is_where_the_foundation_lets_it_be() -> None:
     assert SCOPE.state == STATE
+
+
+def test_an_endpoint_is_reserved_attached_and_let_go(aws: Aws, update: bool) -> None:
+    """What the stacks of a tunnelled job do with its addresses.  By the identities' own calls: no other life has a tunnel, and Terraform would add a run."""
+    aws.enforce_access()
+    account = Account(aws.client, ACCOUNT)
+    machines = Machines(account)
+    deployer, orchestrator = account.of(Identity.DEPLOYER)("ec2"), account.of(Identity.ORCHESTRATOR)("ec2")
+    aws.forget_judged()
+    tags = [{"ResourceType": "elastic-ip", "Tags": pairs(OWN)}]
+    address = deployer.allocate_address(Domain="vpc", TagSpecifications=tags)["AllocationId"]
+    deployer.describe_addresses(AllocationIds=[address])
+    deployer.describe_addresses_attribute(AllocationIds=[address], Attribute="domain-name")
+    (node,) = machines.launch(orchestrator)()["Instances"]
+    card = node["NetworkInterfaces"][0]["NetworkInterfaceId"]
+    orchestrator.associate_address(AllocationId=address, NetworkInterfaceId=card)
+    (held,) = orchestrator.describe_addresses(AllocationIds=[address])["Addresses"]
+    orchestrator.disassociate_address(AssociationId=held["AssociationId"])
+    deployer.release_address(AllocationId=address)
+    record.held_to("an endpoint reserved, attached and let go (own calls)", aws.judged(), SCOPE, update=update)
+
+
+def test_a_wrong_signature_and_a_strangers_key_are_refused(aws: Aws) -> None:
+    """Signatures are moto's to judge."""
+    aws.enforce_access()
+    account = Account(aws.client, ACCOUNT)
+    right = account.session(Identity.ORCHESTRATOR)
+    assert "Reservations" in aws.client("ec2", **right).describe_instances()
+    for wrong in ({"aws_secret_access_key": "x" * 40}, {"aws_access_key_id": "ASIASTRANGER00000000"}):
+        with pytest.raises(ClientError, match="AuthFailure"):
+            aws.client("ec2", **{**right, **wrong}).describe_instances()
+    with pytest.raises(ClientError, match=r"InvalidToken|AuthFailure"):
+        aws.client("ec2", **{**right, "aws_session_token": "another"}).describe_instances()
 
 
 # ---- and no more
@@ -130,32 +175,33 @@ def test_what_nobody_may_is_refused_and_its_twin_is_not(aws: Aws, update: bool) 
     aws.enforce_access()
     account = Account(aws.client, ACCOUNT)
     machines = Machines(account)
-    found: list[tuple[Tried, bool]] = []
-    for attempts in (on_stores(account), on_machines(machines), of_deployer(machines)):
-        for one in attempts:
-            found.append(_with_simulator(aws, one))
-    assert [one.document() for one, _ in found if not one.told] == []
-    by_emulator = [one.document() for one, _ in found]
-    by_simulator = [{**one.document(), "told": told} for one, told in found]
-    _written(proof.EMULATOR, by_emulator, update=update)
+    found = [
+        _asked(aws, one)
+        for attempts in (on_stores(account), on_machines(machines), of_deployer(machines))
+        for one in attempts
+    ]
+    assert [one.document() for one, *_ in found if not one.told] == []
+    answers = iter(simulate.simulate([ask for _, first, twin in found for ask in (*first, *twin)], ACCOUNT))
+    by_simulator: list[dict[str, Any]] = []
+    for one, first, twin in found:
+        attempt = [next(answers).allowed for _ in first]
+        same = [next(answers).allowed for _ in twin]
+        told = bool(attempt and same) and not all(attempt) and all(same)
+        by_simulator.append({**one.document(), "told": told})
+    _written(proof.EMULATOR, [one.document() for one, *_ in found], update=update)
     _written(proof.SIMULATE, by_simulator, update=update)
 
 
-def _with_simulator(aws: Aws, one: Attempt) -> tuple[Tried, bool]:
-    """An attempt in the emulator, and whether iam-simulate tells its requests from the twin's."""
+def _asked(aws: Aws, one: Attempt) -> tuple[Tried, list[dict[str, Any]], list[dict[str, Any]]]:
+    """An attempt in the emulator; what the last call that it refused asked, and the last that it allowed."""
     aws.forget_judged()
     done = tried(one)
     judged = aws.judged()
-    refused = [call for call in judged.calls if not call["allowed"]][-1:]
-    allowed = [call for call in judged.calls if call["allowed"]][-1:]
-    asked = [
-        {**ask, "principal": call["principal"], "policies": judged.policies[call["policies"]]}
-        for call in (*refused, *allowed)
-        for ask in call["asked"]
-    ]
-    answers = [one.allowed for one in simulate.simulate(asked, ACCOUNT)]
-    first = len(refused[0]["asked"]) if refused else 0
-    return done, bool(refused and allowed) and not all(answers[:first]) and all(answers[first:])
+    asked: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for call in judged.calls:
+        held = {"principal": call["principal"], "policies": judged.policies[call["policies"]]}
+        asked[call["allowed"]] = [{**ask, **held} for ask in call["asked"]]
+    return done, asked[False], asked[True]
 
 
 def test_another_engine_says_the_same_of_stores_and_bounds(ministack: Ministack, update: bool) -> None:

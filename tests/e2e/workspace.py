@@ -81,6 +81,14 @@ class Workspace:
     def json(self, *arguments: str, code: int = 0, **environment: str) -> Any:
         return json.loads(self.run(*arguments, "--json", code=code, **environment).stdout)
 
+    def found(self, terraform: Terraform) -> None:
+        """`skyplan foundation`, applied by an administrator, the only one who may."""
+        self.run("foundation", "--cloud", "aws", "--out", "foundation")
+        folder = self.folder / "foundation" / "fnd-aws-prod"
+        for command in (("init",), ("apply", "-auto-approve"), ("plan", "-detailed-exitcode")):
+            terraform.ok(folder, *command, **self.aws.administrator)
+        self.aws.settle()
+
     def plan(self) -> dict[str, Any]:
         self.run("plan", "jobs/train.yaml", "--out", "plans")
         return json.loads((self.folder / "plans" / "train.plan.json").read_text(encoding="utf-8"))

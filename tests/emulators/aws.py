@@ -170,7 +170,7 @@ class Aws:
     def enforce_access(self) -> None:
         """From here to the end of the test every call is judged by the caller's policies, as in a real account.
 
-        `client` is an administrator's from now on; what stands now is no leftover of a job.
+        `client` is an administrator's from now on, whose credentials are in `administrator`; what stands now is no leftover of a job.
         """
         iam = self.client("iam")
         iam.create_user(UserName=ADMINISTRATOR)
@@ -178,10 +178,19 @@ class Aws:
         document = json.dumps({"Version": "2012-10-17", "Statement": [everything]})
         iam.put_user_policy(UserName=ADMINISTRATOR, PolicyName="all", PolicyDocument=document)
         key = iam.create_access_key(UserName=ADMINISTRATOR)["AccessKey"]
-        self._standing = set(self._leftovers(REGION))
+        self.settle()
         self._administrator = (key["AccessKeyId"], key["SecretAccessKey"])
         self._process.post("/strict/judged/clear")
         self._process.post("/moto-api/reset-auth", b"0")
+
+    @property
+    def administrator(self) -> dict[str, str]:
+        """Credentials of who may do everything, as environment."""
+        return dict(zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), self._administrator, strict=True))
+
+    def settle(self, region: str = REGION) -> None:
+        """What stands now is no leftover of a job."""
+        self._standing = set(self._leftovers(region))
 
     def judged(self) -> Judged:
         """What access control was asked and answered since it was enforced, but for the administrator's calls."""
