@@ -151,14 +151,22 @@ def _in_value(value: object, origin: str, path: str, depth: int) -> Iterator[Lea
 def _in_object(value: Mapping[str, Any], origin: str, path: str, depth: int) -> Iterator[Leak]:
     for key, inner in value.items():
         place = f"{path}.{key}" if path else str(key)
+        # an output or a variable of that name has its value beside other things
+        beside = _beside(inner)
         if isinstance(inner, str):
             yield from _named(str(key), inner, origin, place)
+        elif isinstance(beside, str):
+            yield from _named(str(key), beside, origin, f"{place}.value")
         yield from _in_value(inner, origin, place, depth)
         yield from _in_value(str(key), origin, f"{path} (a key)", _DEEPEST)
     name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
     if name is not None and isinstance(value.get("value"), str):
         yield from _named(name, value["value"], origin, f"{path}.value" if path else "value")
     yield from _made(value, origin, path)
+
+
+def _beside(inner: object) -> object:
+    return cast("Mapping[str, object]", inner).get("value") if isinstance(inner, Mapping) else None
 
 
 def _made(value: Mapping[str, Any], origin: str, path: str) -> Iterator[Leak]:

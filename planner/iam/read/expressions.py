@@ -22,6 +22,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_SIGN = re.compile(r"[$%]")
 _LITERALS: Final = {"true": True, "false": False, "null": None}
 _DEPTH = 64
 
@@ -69,6 +70,8 @@ def _as_text(value: Any) -> str:
 
 def _parts(text: str) -> list[tuple[bool, str]]:
     """(is an expression, text) in order."""
+    if "${" not in text and "%%{" not in text:
+        return [(False, text)]
     out: list[tuple[bool, str]] = []
     plain, at = "", 0
     while at < len(text):
@@ -81,7 +84,9 @@ def _parts(text: str) -> list[tuple[bool, str]]:
             out.append((True, text[at + 2 : end - 1]))
             plain, at = "", end
         else:
-            plain, at = plain + text[at], at + 1
+            ahead = _SIGN.search(text, at + 1)
+            end = ahead.start() if ahead else len(text)
+            plain, at = plain + text[at:end], end
     if plain or not out:
         out.append((False, plain))
     return out

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from planner.iam.read import written_aws, written_azure, written_gcp, written_nebius
-from planner.iam.read.terraform import joined, read_terraform
+from planner.iam.read.terraform import blocks_of, joined, rights_of
 from planner.iam.secrets import scan_document
 from planner.model.control import Operation
 from planner.model.digest import set_only
@@ -64,7 +64,7 @@ def document_of(given: AnyStack) -> dict[str, Any]:
 
 
 def _read(given: AnyStack) -> Audited:
-    return read_terraform(document_of(given), file="", text="")
+    return rights_of(blocks_of(document_of(given), file="", text=""))
 
 
 def _leases(given: AccessInput) -> Iterator[LeasePath]:

@@ -76,6 +76,7 @@ class Document:
     computed: Mapping[str, Computed] = field(default_factory=dict[str, Computed])
     unread: list[str] = field(default_factory=list[str])
     _by_key: dict[tuple[str, str], list[Block]] = field(default_factory=dict[tuple[str, str], list[Block]])
+    _by_name: dict[str, list[Block]] | None = None
     _depth: int = 0
 
     def __post_init__(self) -> None:
@@ -158,10 +159,12 @@ class Document:
 
     def called(self, known: str, *types: str) -> Block | None:
         """The block of one of these types whose name, ARN, email or id this is."""
-        for candidate in self.blocks:
-            if candidate.type in types and not candidate.is_data and known in self._names(candidate):
-                return candidate
-        return None
+        if self._by_name is None:
+            self._by_name = {}
+            for block in self.blocks:
+                for name in self._names(block) if not block.is_data else ():
+                    self._by_name.setdefault(name, []).append(block)
+        return next((block for block in self._by_name.get(known, ()) if block.type in types), None)
 
     def _names(self, block: Block) -> set[str]:
         out: set[str] = set()

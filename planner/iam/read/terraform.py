@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import reduce
 from typing import Any, cast
 
 from planner.iam.read import aws, azure, gcp, nebius
 from planner.iam.read.lines import Path, line_index
 from planner.iam.read.references import Block, Computed, Document, Unknown, many
+from planner.iam.secrets import scan_document
+from planner.model.diagnostic import Location
 from planner.model.digest import pretty
 from planner.model.policy import Audited
 
@@ -25,9 +27,17 @@ Json = Mapping[str, Any]
 
 
 def read_terraform(document: Json, *, file: str, text: str | None = None) -> Audited:
-    """What the document says of rights.  `text` is the file's, for line numbers; a stack of skyplan's needs none, its text is known."""
+    """What the document says of rights, and what in it looks like a secret.  `text` is the file's, for line numbers; a stack of skyplan's needs none."""
     found = blocks_of(document, file=file, text=text)
-    return joined(*(reader.read(found) for reader in _READERS), Audited(unread=tuple(dict.fromkeys(found.unread))))
+    place = Location(file) if file else None
+    leaks = tuple(replace(leak, location=place) for leak in scan_document(document, origin=found.label))
+    return joined(rights_of(found), Audited(leaks=leaks))
+
+
+def rights_of(found: Document) -> Audited:
+    """What its blocks say, by all clouds' readers."""
+    parts = [reader.read(found) for reader in _READERS]
+    return joined(*parts, Audited(unread=tuple(dict.fromkeys(found.unread))))
 
 
 def joined(*parts: Audited) -> Audited:

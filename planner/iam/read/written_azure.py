@@ -119,24 +119,27 @@ def _foundation(out: Blocks, given: FoundationInput) -> None:
                 add(out, "azurerm_federated_identity_credential", f"{word}-{digits(subject)}", values)
     for one in given.identities:
         for policy in one.policies:
-            _role(out, given, policy, f"${{{_IDENTITY}.{one.identity.value}.principal_id}}")
+            _role(
+                out, given, policy, (f"${{{_IDENTITY}.{one.identity.value}.principal_id}}", *map(literal, one.trusted))
+            )
 
 
-def _role(out: Blocks, given: FoundationInput, policy: PolicyDocument, principal: str) -> None:
+def _role(out: Blocks, given: FoundationInput, policy: PolicyDocument, principals: tuple[str, ...]) -> None:
+    """The role, for the identity and for whom the platform team trusts to be as good as it."""
     document = policy.document
     permissions = [{"actions": document["actions"], "data_actions": document["data_actions"]}]
     values = {"name": document["role"], "role_definition_id": document["guid"], "permissions": permissions}
     add(out, _DEFINITION, policy.name, values)
-    if document["on"] is None:
-        return
-    assigned = {
-        "role_definition_id": f"${{{_DEFINITION}.{policy.name}.role_definition_resource_id}}",
-        "principal_id": principal,
-        "condition": document.get("condition"),
-    }
-    add(out, _ASSIGNMENT, policy.name, {"scope": _place(out, given, document["on"]), **assigned})
-    if document.get("elsewhere"):
-        add(out, _ASSIGNMENT, f"{policy.name}-elsewhere", {"scope": "${each.value}", **assigned})
+    for number, principal in enumerate(principals if document["on"] is not None else ()):
+        label = f"{policy.name}-{number}" if number else policy.name
+        assigned = {
+            "role_definition_id": f"${{{_DEFINITION}.{policy.name}.role_definition_resource_id}}",
+            "principal_id": principal,
+            "condition": document.get("condition"),
+        }
+        add(out, _ASSIGNMENT, label, {"scope": _place(out, given, document["on"]), **assigned})
+        if "elsewhere" in document:
+            add(out, _ASSIGNMENT, f"{label}-elsewhere", {"scope": "${each.value}", **assigned})
 
 
 def _place(out: Blocks, given: FoundationInput, on: Any) -> str:

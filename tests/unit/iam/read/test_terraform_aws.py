@@ -401,3 +401,13 @@ def test_text_of_a_state_is_no_template():
 )
 def test_odd_documents_are_no_crash(document):
     assert read_terraform(document, file="x").machines == ()
+
+
+def test_secrets_in_outputs_and_state():
+    value = "kV9xQ2mZ7nLw4RtY8pBc"
+    audited = read(output={"password": {"value": value}})
+    (leak,) = audited.leaks
+    assert leak.origin == "main.tf.json output.password.value"
+    assert value not in leak.shown
+    assert str(leak.location) == "main.tf.json"
+    assert read().leaks == ()
