@@ -31,7 +31,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rendezvous": ("planner.cli.rendezvous_cmd", "Let the nodes of a tunnel find each other"),
     "audit": ("planner.cli.audit_cmd", "Find what grants too much, and show what a change widens"),
     "catalog": ("planner.cli.catalog_cmd", "Look at the packaged prices and check them"),
-    "foundation": ("planner.cli.foundation_cmd", "Write the identities that plan, deploy, launch and mint in an account"),
+    "foundation": (
+        "planner.cli.foundation_cmd",
+        "Write the identities that plan, deploy, launch and mint in an account",
+    ),
     "schema": ("planner.cli.schema_cmd", "Print the JSON Schema of job files or of skyplan.yaml"),
 }
 
