@@ -6,6 +6,7 @@ Which right takes in which other is `planner.iam.audit.widening`'s; here two aud
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.app.audit_rights import label, rights_of
@@ -22,9 +23,15 @@ _Rows = dict[tuple[str, str, str, str], Right]
 
 def new_only(findings: Sequence[Finding], before: Sequence[Finding]) -> tuple[tuple[Finding, ...], int]:
     """Findings that the base does not have, and how many it has too."""
-    known = {f.fingerprint for f in before}
-    fresh = tuple(f for f in findings if f.fingerprint not in known)
+    known = {_plain(f).fingerprint for f in before}
+    fresh = tuple(f for f in findings if _plain(f).fingerprint not in known)
     return fresh, len(findings) - len(fresh)
+
+
+def _plain(finding: Finding) -> Finding:
+    """Without the file in which it stands: the base may be another folder."""
+    first, _, rest = finding.origin.partition(" ")
+    return replace(finding, origin=rest) if rest and first.endswith(".json") else finding
 
 
 def changes(base: Audited, new: Audited, widened: Sequence[Finding]) -> tuple[Change, ...]:

@@ -75,6 +75,8 @@ def command(
     from planner.cli.bar import bar
     from planner.model.finding import Level
 
+    if explain and (formats or outputs):
+        raise click.UsageError("--explain prints its own text, or JSON with --json; leave --format and --output out")
     asked = _asked(formats, outputs, as_json=as_json)
     if not paths and not terraform:
         if not plans_folder.exists():

@@ -338,6 +338,13 @@ def test_fingerprints_decide_what_is_new() -> None:
     assert ([f.grant for f in fresh], standing) == (["all/Other"], 1)
 
 
+def test_a_base_in_another_folder_has_the_same_findings(folder: Path, one_rule: None) -> None:
+    put(folder / "old" / "x.tf.json", role(WIDE))
+    put(folder / "new" / "x.tf.json", role(WIDE))
+    report = run("new", base="old")
+    assert (report.findings, report.standing) == ((), 1)
+
+
 def policy(*statements: Statement, kind: PolicyKind = PolicyKind.IDENTITY, name: str = "p") -> AwsPolicy:
     return AwsPolicy(kind=kind, name=name, statements=statements)
 

@@ -17,6 +17,9 @@ from jsonschema import Draft4Validator, Draft202012Validator
 
 from planner.cli import bar as bars
 from planner.cli.entry import call
+from planner.clouds import choose
+from planner.model.digest import digest, pretty
+from planner.model.policy import Audited
 
 ROOT = Path(__file__).parents[3]
 RUN = [sys.executable, "-c", "from planner.cli.entry import run; run()"]
@@ -137,6 +140,7 @@ def test_json_and_sarif_are_valid_by_their_schemas_without_absolute_paths(
         ["--format", "json", "--output", "x", "--output", "y"],
         ["--format", "json", "--output", "x", "--format", "sarif", "--output", "x"],
         ["--json", "--format", "sarif", "--output", "-"],
+        ["--explain", "ci", "--format", "json"],
         ["--format", "yaml"],
         ["--fail-on", "bad"],
     ],
@@ -238,6 +242,51 @@ def test_auditing_imports_no_sdk_no_cdk_and_no_record(repo: Path, skyplan: Skypl
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", watch], cwd=repo, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("account", "code"), [(None, 1), ("111122223333", 0)])
+def test_live_ends_with_1_only_where_nothing_could_be_read(
+    repo: Path, skyplan: Skyplan, monkeypatch: pytest.MonkeyPatch, account: str | None, code: int
+) -> None:
+    class Empty:
+        def audited(self, *, project: str, buckets: tuple[str, ...] = ()) -> Audited:
+            assert project == "acme"
+            return Audited()
+
+    monkeypatch.setattr(choose, "rights_reader", lambda where: Empty())
+    target = f'targets: [{{name: prod, cloud: aws, account: "{account}"}}]' if account else ""
+    (repo / "skyplan.yaml").write_text(f"project: acme\n{target}\n")
+    done = skyplan("clean.tf.json", "--live")
+    assert done.returncode == code
+    assert "SKY-IAM-902" in done.stderr
+
+
+def test_a_plan_is_audited_without_node_and_its_secret_stands_at_the_job_files_line(
+    repo: Path, skyplan: Skyplan
+) -> None:
+    (repo / "jobs").mkdir()
+    job = """# what runs
+name: train
+resources: {accelerators: "A100-80GB:8"}
+work: {hours: 24, on: "A100-80GB:8"}
+setup: pip install x
+run: python train.py
+"""
+    (repo / "jobs" / "train.yaml").write_text(job)
+    assert call(["plan", "jobs/train.yaml", "--out", "plans"]) == 0
+    assert skyplan().returncode == 0
+    file = repo / "plans" / "train.plan.json"
+    plan = json.loads(file.read_text())
+    del plan["digest"]
+    plan["job"]["setup"] = "huggingface-cli login --token " + "hf_" + "aBcD3fGh1jKlMn0pQrStUvWxYz2468AcEg"
+    file.write_bytes(pretty(plan | {"digest": digest(plan)}))
+    done = skyplan("--format", "sarif")
+    assert done.returncode == 2
+    (result,) = json.loads(done.stdout)["runs"][0]["results"]
+    assert result["ruleId"] == "SKY-IAM-504"
+    place = result["locations"][0]["physicalLocation"]
+    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("jobs/train.yaml", 5)
+    assert "aBcD3fGh1jKl" not in done.stdout
 
 
 class Terminal:
