@@ -28,6 +28,7 @@ def contained():
     found = {
         (STACKS[kind], prefix + name)
         for kind, body in documents
+        if kind != "fnd"  # applied by an administrator, with the administrator's own rights
         for part, prefix in (("resource", ""), ("data", "data."))
         for name in body.get(part, {})
     }
