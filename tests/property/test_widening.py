@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from planner.iam.audit.covers import covers, covers_assignment, covers_binding, covers_permit, overlaps
+from planner.iam.audit.covers import covers, covers_assignment, covers_binding, covers_permit, implies, overlaps
 from planner.iam.audit.widening import widening
 from planner.iam.evaluate.aws import Request, judge
+from planner.iam.evaluate.operators import holds
 from planner.model.grants import Identity
 from planner.model.offer import Cloud
 from planner.model.policy import (
@@ -143,6 +145,33 @@ def test_coverage_is_sound(pair, asked):
         if allowed([want], request):
             event("allowed")
             assert allowed([have], request)
+
+
+VALUES = ["a", "ab", "A", "b", "team", "*", "1", "2", "3", "true", "x"]
+CONTEXTS = [(), *((one,) for one in VALUES), *combinations(VALUES, 2)]
+
+
+@st.composite
+def two_conditions(draw):
+    """Two conditions on one key, near each other."""
+    first, second = (replace(draw(conditions()), key="k") for _ in range(2))
+    if draw(st.booleans()):
+        operator = first.operator
+        for old, new in draw(st.sampled_from([[], [("IfExists", "")], [("ForAllValues:", "")], [("Like", "Equals")]])):
+            operator = operator.replace(old, new)
+        longer = (*first.values, *second.values)
+        second = Test(operator=operator, key="k", values=draw(st.sampled_from([first.values, longer, second.values])))
+    return (first, second) if draw(st.booleans()) else (second, first)
+
+
+@given(two_conditions())
+def test_a_condition_that_follows_holds_wherever_the_other_does(pair):
+    want, have = pair
+    assume(implies(want, have))
+    for present in CONTEXTS:
+        context = {"k": present, "aws:principaltag/team": ("team",)}
+        if holds(want, context):
+            assert holds(have, context), present
 
 
 @given(pairs(), st.lists(requests, min_size=1, max_size=25))
