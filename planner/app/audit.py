@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from planner.app import audit_sources, inputs
 from planner.app.audit_accept import accept
 from planner.app.audit_base import changes, new_only
+from planner.app.audit_join import filled, opened
 from planner.app.audit_places import Places, suppression_places
 from planner.app.audit_rights import label
 from planner.app.audit_sources import Around, Gathered, gather
@@ -101,7 +102,7 @@ def judge(
 
     request, audited = known.request, known.gathered.audited
     advance("judging")
-    found = list(run(audited))
+    found = list(run(filled(audited)))
     told: list[Diagnostic] = []
     base: Audited | None = None
     widened: tuple[Finding, ...] = ()
@@ -109,7 +110,7 @@ def judge(
     if request.base:
         advance(f"reading {request.base}")
         base = base_of(known).audited
-        before, widened = run(base), widening(base, audited)
+        before, widened = run(filled(base)), widening(opened(base), opened(audited))
     if live is not None:
         advance("asking the account")
         drift, told_live = live(known)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.model.offer import Cloud
-from planner.model.policy import Audited, AwsPolicy, PolicyKind
+from planner.model.policy import Audited, AwsPolicy, PolicyKind, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,12 +19,52 @@ if TYPE_CHECKING:
     from planner.model.policy import Subject
 
 _Key = tuple[Cloud, str]
+_ANYTHING = Statement(sid="NotRead", actions=("*",), resources=("*",))
+
+
+def filled(audited: Audited) -> Audited:
+    """Boundaries that are only named, with their statements where another source has them: what a role can really do."""
+    return _with_boundaries(audited, {p.name: p for s in audited.subjects for p in s.policies if p.statements})
+
+
+def opened(audited: Audited) -> Audited:
+    """Boundaries that are only named hold nothing back: for a comparison, which tells a change of a shared one once, where it stands."""
+    return _with_boundaries(audited, {})
+
+
+def _with_boundaries(audited: Audited, texts: Mapping[str, AwsPolicy]) -> Audited:
+    """What is not known may let everything through: no finding may be missed for it."""
+
+    def of(policy: AwsPolicy) -> AwsPolicy:
+        if policy.kind is not PolicyKind.BOUNDARY or policy.statements:
+            return policy
+        return replace(policy, statements=texts[policy.name].statements if policy.name in texts else (_ANYTHING,))
+
+    subjects = (
+        replace(s, policies=tuple(map(of, s.policies))) if s.of_kind(PolicyKind.BOUNDARY) else s
+        for s in audited.subjects
+    )
+    return replace(audited, subjects=tuple(subjects))
+
+
+def without_unknown(audited: Audited) -> Audited:
+    """As `filled`, with nothing said of what is not known: for a comparison with what really is there."""
+    texts = {p.name: p for s in audited.subjects for p in s.policies if p.statements}
+    known = (
+        replace(
+            s,
+            policies=tuple(
+                replace(texts[p.name], kind=p.kind) if p.name in texts and not p.statements else p for p in s.policies
+            ),
+        )
+        for s in audited.subjects
+    )
+    return replace(audited, subjects=tuple(known))
 
 
 def connected(audited: Audited) -> Audited:
-    """With what belongs together together."""
-    texts = _texts(audited)
-    subjects = [_filled(subject, texts) for subject in audited.subjects]
+    """What other sources give a role, as the role's own."""
+    subjects = audited.subjects
     homes: defaultdict[_Key, list[Subject]] = defaultdict(list)
     for subject in subjects:
         if subject.of_kind(PolicyKind.TRUST):
@@ -46,19 +86,4 @@ def _key(subject: Subject) -> _Key:
 
 def _with(subject: Subject, others: list[Subject]) -> Subject:
     policies = dict.fromkeys((*subject.policies, *(policy for other in others for policy in other.policies)))
-    return replace(subject, policies=tuple(policies))
-
-
-def _texts(audited: Audited) -> Mapping[str, AwsPolicy]:
-    """Managed policies by ARN, where what they say is known."""
-    return {p.name: p for s in audited.subjects for p in s.policies if p.name.startswith("arn:") and p.statements}
-
-
-def _filled(subject: Subject, texts: Mapping[str, AwsPolicy]) -> Subject:
-    """A policy that is only named, with its statements where another source has them."""
-    if all(policy.statements or policy.name not in texts for policy in subject.policies):
-        return subject
-    policies = (
-        p if p.statements or p.name not in texts else replace(texts[p.name], kind=p.kind) for p in subject.policies
-    )
     return replace(subject, policies=tuple(policies))

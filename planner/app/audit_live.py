@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from planner.app.audit_join import without_unknown
 from planner.app.audit_rights import label
 from planner.app.audit_sources import merged
 from planner.clouds.port import Where
@@ -58,10 +59,10 @@ def drift(known: Read, reader: Reader | None = None) -> tuple[tuple[Finding, ...
     told += failed
     if not read:
         return (), tuple(told) or (_nothing(),)
-    if not _founded(_planned(known.gathered.audited)):
+    if not _founded(_planned(without_unknown(known.gathered.audited))):
         summary = "control identities were not compared: skyplan.yaml says neither `foundation.ci` nor the target's `foundation`"
         told.append(Diagnostic(code="SKY-IAM-902", summary=summary))
-    found = compare(_planned(known.gathered.audited), merged(read), _ready(known))
+    found = compare(_planned(without_unknown(known.gathered.audited)), merged(read), _ready(known))
     softened = tuple(
         Diagnostic(code=d.code, summary=d.summary, location=d.location, hint=d.hint, severity=Severity.WARNING)
         for d in told

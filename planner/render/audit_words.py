@@ -12,6 +12,9 @@ DOCS = "docs/rules"
 """Folder of the rules' pages, in the repository."""
 
 
+_LISTED = 3
+
+
 def rule_page(rule: str) -> str:
     """Relative path of a rule's page."""
     return f"{DOCS}/{rule}.md"
@@ -38,9 +41,17 @@ def where(finding: Finding) -> str:
 
 
 def what(finding: Finding) -> str:
-    """`ReadData: s3:GetObject on arn:…`, as far as it is known."""
-    acts = " on ".join(filter(None, (finding.action, finding.resource)))
-    return printable(": ".join(filter(None, (finding.grant, acts))))
+    """`own/ReadData: s3:GetObject on arn:…`, as far as it is known; long lists are cut, JSON has them whole."""
+    acts = " on ".join(_some(text) for text in (finding.action, finding.resource) if text)
+    grant = finding.grant
+    if grant.startswith("arn:"):  # a managed policy's: its name says enough
+        grant = "/".join(grant.rsplit("/", 2)[-2:])
+    return printable(": ".join(filter(None, (grant, acts))))
+
+
+def _some(text: str) -> str:
+    parts = text.split(", ")
+    return text if len(parts) <= _LISTED else f"{', '.join(parts[:_LISTED])} and {len(parts) - _LISTED} more"
 
 
 def summary(report: AuditReport) -> str:

@@ -16,7 +16,7 @@ from planner.app import audit
 from planner.app.audit_accept import accept
 from planner.app.audit_base import changes, new_only
 from planner.app.audit_explain import explain
-from planner.app.audit_join import connected
+from planner.app.audit_join import connected, filled
 from planner.app.audit_places import Places
 from planner.app.audit_rights import rights_of
 from planner.app.audit_sources import Gathered, PlanSource, gather, merged
@@ -583,6 +583,20 @@ def test_a_boundary_named_by_its_arn_gets_its_statements() -> None:
     cap = policy(Statement(actions=("s3:*",)), kind=PolicyKind.BOUNDARY, name=arn)
     bare = replace(trusted(), policies=(*trusted().policies, replace(cap, statements=())))
     own = Subject(cloud=Cloud.AWS, name="cap", origin="b", policies=(cap,))
-    first, second = connected(Audited(subjects=(bare, own))).subjects
+    first, second = filled(Audited(subjects=(bare, own))).subjects
     assert first.of_kind(PolicyKind.BOUNDARY) == (cap,)
     assert second == own
+
+
+def test_a_boundary_that_nobody_has_read_hides_no_widening(folder: Path, one_rule: None) -> None:
+    def bounded(statement: dict[str, Any]) -> dict[str, Any]:
+        document = role(statement)
+        document["resource"]["aws_iam_role"]["ci"]["permissions_boundary"] = "arn:aws:iam::111122223333:policy/cap"
+        return document
+
+    put(folder / "old.tf.json", bounded(NARROW))
+    put(folder / "new.tf.json", bounded(WIDE))
+    assert {f.rule for f in run("new.tf.json", base="old.tf.json").findings} == {"SKY-IAM-605", "SKY-IAM-109"}
+    put(folder / "new.tf.json", role(NARROW))
+    (gone,) = run("new.tf.json", base="old.tf.json").findings
+    assert "boundary" in gone.message
