@@ -199,7 +199,8 @@ class _Candidates:
             if cmp.tunnel:
                 variables["address_ids"] = dict(ready.address_ids)
             stack = stack_of(cmp, ports.synth(cmp), variables)
-            parts.append(Part(stack=stack, pool=piece.pool, offer_id=piece.offer_id))
+            made = ready.rights_made
+            parts.append(Part(stack=stack, pool=piece.pool, offer_id=piece.offer_id, rights_made=made))
         if p.parts:
             self._announce(p, run, endpoints)
         launch_parts(ports, writer, run, parts)

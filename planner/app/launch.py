@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from planner.app.steps import destroy_all, end_strangers, refuse
 from planner.model.errors import TerraformError
+from planner.model.offer import Cloud
 from planner.model.record import Action, Node, NodeStatus, Run, RunStatus, Stack, StackStatus
 from planner.model.stack import rank_key
 
@@ -29,6 +31,17 @@ ABOUT_THE_OFFER = (
     "OverconstrainedAllocationRequest",
     "OverconstrainedZonalAllocationRequest",
 )
+
+#: how long rights that were just made may be refused.  AWS names no time, its Terraform provider waits 2 min for roles; Google says 2 min, at times 7
+#: and more; Azure up to 10 (Cloud IAM "access change propagation", Azure RBAC "troubleshooting", 2026); nothing is said of Nebius
+RIGHTS_SETTLE = {
+    Cloud.AWS: timedelta(minutes=2),
+    Cloud.GCP: timedelta(minutes=7),
+    Cloud.AZURE: timedelta(minutes=10),
+    Cloud.NEBIUS: timedelta(minutes=2),
+}
+#: the first wait; each is twice the one before
+RIGHTS_LOOK_SECONDS = 5.0
 
 
 def run_of(plan: PlacementPlan, placement: Placement, *, gpus: int, vcpus: int) -> Run:
@@ -57,11 +70,15 @@ def run_of(plan: PlacementPlan, placement: Placement, *, gpus: int, vcpus: int) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A compute stack of a launch, and what a refusal of it is held against."""
+    """A compute stack of a launch, and what a refusal of it is held against.
+
+    rights_made  when the rights that it needs were made; None where they have long stood
+    """
 
     stack: Stack
     pool: str
     offer_id: str
+    rights_made: datetime | None = None
 
 
 def launch(ports: Ports, writer: Writer, run: Run, stack: Stack) -> tuple[Node, ...]:
@@ -79,7 +96,7 @@ def launch_parts(ports: Ports, writer: Writer, run: Run, parts: Sequence[Part]) 
         )
         try:
             ports.terraform.prepare(stack)
-            ports.terraform.apply(stack, ports.tell)
+            _apply_once_allowed(ports, part)
             made = nodes_from(ports.terraform.outputs(stack))
         except TerraformError as error:
             # some answers are about the type in that place alone; the pool may serve its siblings
@@ -96,6 +113,22 @@ def launch_parts(ports: Ports, writer: Writer, run: Run, parts: Sequence[Part]) 
         else:
             writer.launched(intent, run.generation, nodes, ports.clock.now())
     return nodes
+
+
+def _apply_once_allowed(ports: Ports, part: Part) -> None:
+    """Apply; a refused permission is asked for again while the rights are so young that the cloud may not know them everywhere."""
+    stack, wait = part.stack, RIGHTS_LOOK_SECONDS
+    until = part.rights_made + RIGHTS_SETTLE[Cloud(stack.cloud)] if part.rights_made else None
+    while True:
+        try:
+            return ports.terraform.apply(stack, ports.tell)
+        except TerraformError as error:
+            young = until is not None and ports.clock.now() < until
+            if not young or ports.terraform.classify(error)[0] != "permission":
+                raise
+            ports.tell("", f"{stack.name}: refused; its rights are new, so it is tried again in {wait:.0f} s")
+            ports.clock.sleep(wait)
+            wait *= 2
 
 
 def give_up(ports: Ports, writer: Writer, generation: int, stacks: Sequence[Stack], text: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from planner.app.lease import held
@@ -30,9 +31,13 @@ Users = list[tuple["StackInput", dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A place that is ready: outputs of its access stack, and of a tunnel's part the reserved endpoints by rank key."""
+    """A place that is ready: outputs of its access stack, and of a tunnel's part the reserved endpoints by rank key.
+
+    rights_made  when the access stack's rights were made or changed by this call; None where they stood before
+    """
 
     access: Outputs
+    rights_made: datetime | None = None
     endpoints: Mapping[str, str] = field(default_factory=dict[str, str])
     address_ids: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -52,8 +57,10 @@ class Preparer:
         place = _place(stacks)
         if place not in self._made:
             acc = stacks.access
+            stood = self._stands(acc)
             network = self._network(stacks.network, lambda made: [(acc, access_variables(acc, made))])
-            self._made[place] = Prepared(access=self._apply(acc, access_variables(acc, network)))
+            access = self._apply(acc, access_variables(acc, network))
+            self._made[place] = Prepared(access=access, rights_made=None if stood else self._ports.clock.now())
         return self._made[place]
 
     def prepare_parts(
@@ -67,6 +74,7 @@ class Preparer:
 
         networks: list[Outputs] = []
         parts = [(stacks, _endpoints(stacks)) for stacks in sets_of({})]
+        stood = {stacks.access.name for stacks, _ in parts if self._stands(stacks.access)}
         for stacks, adr in parts:
             self._made.pop(_place(stacks), None)  # the job's access there becomes the tunnel's
             acc = stacks.access
@@ -88,11 +96,17 @@ class Preparer:
             variables = access_variables(stacks.access, network) | peer_variables(everyone.values())
             ready = Prepared(
                 access=self._apply(stacks.access, variables),
+                rights_made=None if stacks.access.name in stood else self._ports.clock.now(),
                 endpoints=own["endpoints"],
                 address_ids=own["address_ids"],
             )
             made.append((stacks, ready))
         return tuple(made)
+
+    def _stands(self, access: AccessInput) -> bool:
+        """Whether an earlier call made the stack as it is; asked before this call notes it as touched."""
+        known = self._ports.record.stack(access.name)
+        return known is not None and known.status is StackStatus.APPLIED and known.document == self._ports.synth(access)
 
     def _network(self, net: NetworkInput, users: Callable[[Outputs], Users]) -> Outputs:
         """Its outputs.  `users` are noted before its lease is given back, with variables that destroying them would need."""

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
@@ -87,13 +87,16 @@ def planned(cloud: str, gpu: str, nodes: int) -> tuple[PlacementPlan, Workload]:
 
 
 class Clock:
-    """The real time, without waiting: the stub cloud shows at once what is done."""
+    """The real time, and what was slept, without waiting for it: the stub cloud shows at once what is done."""
+
+    def __init__(self) -> None:
+        self._slept = timedelta()
 
     def now(self) -> datetime:
-        return datetime.now(UTC)
+        return datetime.now(UTC) + self._slept
 
     def sleep(self, seconds: float) -> None:
-        del seconds
+        self._slept += timedelta(seconds=seconds)
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,42 @@ def test_a_missing_permission_stops_and_is_no_failure_of_the_pool(world: World) 
     assert not alive(world)
 
 
+class Until(dict[str, tuple[str, str]]):
+    """Refusals that end after so many."""
+
+    def __init__(self, refusals: dict[str, tuple[str, str]], times: int) -> None:
+        super().__init__(refusals)
+        self._left = times
+
+    def __getitem__(self, key: str) -> tuple[str, str]:
+        found = super().__getitem__(key)
+        self._left -= 1
+        if not self._left:
+            self.clear()
+        return found
+
+
+def test_rights_that_were_just_made_are_given_time(world: World) -> None:
+    world.refusals = Until({"us-east-1-a": ("permission", "UnauthorizedOperation")}, 3)
+    done = world.apply()
+    assert done is not None
+    assert (done.run.zone, done.run.generation) == ("us-east-1-a", 1)
+    assert sum("its rights are new" in line for line in world.said) == 3
+    assert not world.record.memory().failures
+    assert len(alive(world)) == done.run.nodes
+
+
+def test_rights_that_have_long_stood_are_not_waited_for(world: World) -> None:
+    world.refusals = dict.fromkeys(("us-east-1-a", "us-east-1-b", "us-west-2-a", "us-west-2-b"), CAPACITY)
+    with pytest.raises(TerraformError):
+        world.apply()
+    world.refusals = dict.fromkeys(world.refusals, ("permission", "UnauthorizedOperation"))
+    with pytest.raises(TerraformError) as caught:
+        world.apply()
+    assert caught.value.diagnostics[0].code == "SKY-APPLY-317"
+    assert not any("its rights are new" in line for line in world.said)
+
+
 def test_when_none_is_left_every_refusal_is_told(world: World) -> None:
     world.refusals = dict.fromkeys(("us-east-1-a", "us-east-1-b", "us-west-2-a", "us-west-2-b"), CAPACITY)
     with pytest.raises(TerraformError) as caught:
