@@ -118,7 +118,13 @@ class Identities:
                 continue
             trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": list(one.trusted)}}
             bound = {"PermissionsBoundary": arns[one.boundary]} if one.boundary else {}
-            iam.create_role(RoleName=one.name, Path=_PATH, AssumeRolePolicyDocument=document(trust), **bound)
+            iam.create_role(
+                RoleName=one.name,
+                Path=_PATH,
+                AssumeRolePolicyDocument=document(trust),
+                Tags=[{"Key": key, "Value": value} for key, value in self._given.tags],
+                **bound,
+            )
             for policy in one.policies:
                 iam.attach_role_policy(RoleName=one.name, PolicyArn=self._policy(iam, policy))
 

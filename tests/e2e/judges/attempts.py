@@ -23,6 +23,7 @@ from planner.model.offer import Cloud
 PROJECT, JOB = "acme", "train"
 STATE, DATA = "acme-tfstate", "acme-data"
 NODE = "skyplan-acme-acc-train"
+ZONE = "us-east-1a"  # not every zone has every type, and the emulator would take any
 OWN = {"skyplan:project": PROJECT, "skyplan:job": JOB, "skyplan:managed": "true"}
 REFUSED = {"AccessDenied", "UnauthorizedOperation", "AccessDeniedException", "403"}
 Client = Callable[..., Any]
@@ -72,7 +73,11 @@ class Account:
         bound = {"PermissionsBoundary": self.bounds[one.boundary]} if one.boundary else {}
         trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": self.user_arn}}
         made = self.iam.create_role(
-            RoleName=one.name, Path=aws_names.path(PROJECT), AssumeRolePolicyDocument=document(trust), **bound
+            RoleName=one.name,
+            Path=aws_names.path(PROJECT),
+            AssumeRolePolicyDocument=document(trust),
+            Tags=pairs({"skyplan:project": PROJECT, "skyplan:managed": "true"}),
+            **bound,
         )
         for policy in one.policies:
             self.iam.attach_role_policy(RoleName=one.name, PolicyArn=self._policy(policy))
@@ -314,10 +319,14 @@ class Machines:
         self.account = account
         self.ec2 = ec2 = account.client("ec2")
         self.vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
-        self.subnet = ec2.create_subnet(VpcId=self.vpc, CidrBlock="10.7.0.0/20")["Subnet"]["SubnetId"]
+        self.subnet = ec2.create_subnet(VpcId=self.vpc, CidrBlock="10.7.0.0/20", AvailabilityZone=ZONE)["Subnet"][
+            "SubnetId"
+        ]
         self.group = ec2.create_security_group(GroupName="nodes", Description="nodes", VpcId=self.vpc)["GroupId"]
         self.foreign_vpc = ec2.create_vpc(CidrBlock="10.8.0.0/16")["Vpc"]["VpcId"]
-        self.foreign_subnet = ec2.create_subnet(VpcId=self.foreign_vpc, CidrBlock="10.8.0.0/20")["Subnet"]["SubnetId"]
+        self.foreign_subnet = ec2.create_subnet(VpcId=self.foreign_vpc, CidrBlock="10.8.0.0/20", AvailabilityZone=ZONE)[
+            "Subnet"
+        ]["SubnetId"]
         ec2.create_tags(Resources=[self.vpc, self.subnet, self.group], Tags=pairs(OWN))
         ssm = account.client("ssm")
         name = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
@@ -344,7 +353,12 @@ class Machines:
     def started(self, tags: Mapping[str, str]) -> str:
         specified = [{"ResourceType": "instance", "Tags": pairs(tags)}]
         done = self.ec2.run_instances(
-            ImageId=self.image, InstanceType="g4dn.xlarge", MinCount=1, MaxCount=1, TagSpecifications=specified
+            ImageId=self.image,
+            InstanceType="g4dn.xlarge",
+            MinCount=1,
+            MaxCount=1,
+            Placement={"AvailabilityZone": ZONE},
+            TagSpecifications=specified,
         )
         return str(done["Instances"][0]["InstanceId"])
 

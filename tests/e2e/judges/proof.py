@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from planner.iam import actions
 from planner.iam.foundation import aws as foundation
 from planner.iam.operations.aws import OPERATIONS, TOLERATED
 from planner.model.control import ControlScope, Operation
@@ -101,6 +102,24 @@ def excused(without: replay.Without) -> bool:
     return all(
         any(one.unused for one in OPERATIONS if one.identity is without.identity and action in one.actions)
         for action in without.granted
+    )
+
+
+def denied(without: replay.Without, seen: Iterable[Seen]) -> bool:
+    """Whether the local evaluator denies something without it."""
+    return not all(
+        replay.local([replay.Question(without.policies, one) for one in seen if one.identity is without.identity])
+    )
+
+
+def excused_on(without: replay.Without, resource: str) -> bool:
+    """Whether an action that says why it goes unseen is about resources of that kind."""
+    kind = resource.rpartition(":")[2].partition("/")[0]
+    return any(
+        one.unused and kind in actions.resource_types(action)
+        for one in OPERATIONS
+        if one.identity is without.identity
+        for action in set(one.actions) & without.granted
     )
 
 

@@ -75,7 +75,7 @@ def passes_of(judged: Judged) -> dict[str, Any]:
 def _plain(key: str, values: Iterable[str]) -> tuple[str, ...]:
     """Values of a condition key, without what tells one of many alike from another."""
     tag = key.partition("/")[2]
-    return (_ALIKE[tag or key],) if (tag or key) in _ALIKE else tuple(map(_named, values))
+    return (_ALIKE[tag or key],) if (tag or key) in _ALIKE else tuple(sorted(map(_named, values)))
 
 
 def _named(text: str) -> str:
@@ -125,7 +125,7 @@ def held_to(name: str, judged: Judged, scope: ControlScope, *, update: bool) -> 
     found = seen_of(judged, scope)
     if update:
         save(name, found)
-    missing, new = of_life(name) - found, found - of_life(name)
+    missing, new = of_life(name) - found, found - load().keys()
     assert not missing, f"{name} asks no more: {sorted(missing)[:3]} (--update-golden writes it anew)"
     assert not new, f"{name} asks what is not written down: {sorted(new)[:3]} (--update-golden writes it anew)"
 

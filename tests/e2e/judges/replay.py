@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from moto.iam.access_control import IAMPolicy, PermissionResult
@@ -19,7 +20,7 @@ from planner.iam.evaluate import aws as evaluate
 from planner.iam.foundation import aws as foundation
 from planner.model.control import ControlScope
 from planner.model.grants import Identity
-from planner.model.policy import PolicyKind
+from planner.model.policy import AwsPolicy, PolicyKind
 from tests.e2e.judges import simulate
 from tests.e2e.judges.record import Seen
 from tests.emulators.aws import ACCOUNT
@@ -47,7 +48,10 @@ class Question:
 
 def local(questions: Sequence[Question]) -> list[bool]:
     """skyplan's own evaluator."""
-    return [bool(evaluate.judge(_parsed(one.policies), _request(one.seen))) for one in questions]
+    parsed = {
+        held: _parsed(policies) for held, policies in {id(one.policies): one.policies for one in questions}.items()
+    }
+    return [bool(evaluate.judge(parsed[id(one.policies)], _request(one.seen))) for one in questions]
 
 
 def simulated(questions: Sequence[Question]) -> list[bool | None]:
@@ -96,17 +100,13 @@ def _value(values: tuple[str, ...]) -> str | list[str]:
     return values[0] if len(values) == 1 else list(values)
 
 
-_CACHE: dict[str, Any] = {}
+@lru_cache(maxsize=4096)
+def _policy(kind: str, name: str, text: str) -> AwsPolicy:
+    return policy_from(text, kind=PolicyKind(kind), name=name)
 
 
-def _parsed(policies: Policies) -> list[Any]:
-    out = []
-    for one in policies:
-        text = json.dumps(one, sort_keys=True)
-        if text not in _CACHE:
-            _CACHE[text] = policy_from(one["document"], kind=PolicyKind(one["kind"]), name=one["name"])
-        out.append(_CACHE[text])
-    return out
+def _parsed(policies: Policies) -> list[AwsPolicy]:
+    return [_policy(one["kind"], one["name"], json.dumps(one["document"], sort_keys=True)) for one in policies]
 
 
 def _request(seen: Seen) -> evaluate.Request:
@@ -138,6 +138,18 @@ def without_each(identity: Identity, policies: Policies) -> Iterator[Without]:
                 nothing = {"Sid": "Nothing", "Effect": "Deny", "Action": ["ec2:DescribeRegions"], "Resource": ["*"]}
                 left[number]["document"]["Statement"] = [nothing]
             yield Without(identity, policy["name"], statement["Sid"], statement["Effect"], granted(statement), left)
+
+
+def without_each_resource(identity: Identity, policies: Policies) -> Iterator[tuple[Without, str]]:
+    """Each resource of each statement that has several away in turn."""
+    for number, policy in enumerate(policies):
+        for place, statement in enumerate(policy["document"]["Statement"]):
+            named = statement.get("Resource", [])
+            for resource in named if isinstance(named, list) and len(named) > 1 else ():
+                left = deepcopy(policies)
+                left[number]["document"]["Statement"][place]["Resource"] = [one for one in named if one != resource]
+                what = (statement["Sid"], statement["Effect"], granted(statement), left)
+                yield Without(identity, policy["name"], *what), resource
 
 
 def granted(statement: Mapping[str, Any]) -> frozenset[str]:

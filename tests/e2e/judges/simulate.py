@@ -1,6 +1,7 @@
 """The independent judge: npm's @cloud-copilot/iam-simulate, of the version and hash in `package-lock.json`, asked for many requests at once.
 
-`make` installs it beside the virtual environment (`npm ci` into `judges`); where there is no Node or it is not installed, `missing()` says so.
+`make` installs it beside the virtual environment (`npm ci` into `judges`); where there is no Node or it is not installed, `missing()` says so.  Its licence is
+the AGPL: it runs as a process of its own, for tests only, and nothing of it is in this repository.
 """
 
 import json
