@@ -115,16 +115,19 @@ def test_every_granted_action_was_seen_or_says_why_not() -> None:
 def test_no_statement_can_go() -> None:
     """Without any one of them something of a life is denied, by both engines, or its actions say why they go unseen."""
     seen = sorted(record.load())
-    superfluous, apart = [], []
+    superfluous: list[str] = []
+    denied: list[replay.Question] = []
     for without in _without_one(proof.passes(seen)):
         if without.effect == "Deny":
             continue
-        denied = proof.needed(without, seen)
-        if not denied and not proof.excused(without):
+        found = proof.denied(without, seen)
+        denied += found
+        if not found and not proof.excused(without):
             superfluous.append(str(without))
-        if simulate.missing() is None:
-            apart += [f"{without}: {one.action}" for one, too in denied if too is False]
-    assert (superfluous, apart) == ([], [])
+    assert superfluous == []
+    if simulate.missing() is None:
+        allowed = zip(denied, replay.simulated(denied), strict=True)
+        assert [one.seen.action for one, answer in allowed if answer] == []
 
 
 #: what no life reaches, and why

@@ -16,7 +16,7 @@ from planner.iam.foundation import aws as foundation
 from planner.iam.operations.aws import OPERATIONS, TOLERATED
 from planner.model.control import ControlScope, Operation
 from planner.model.grants import Identity
-from tests.e2e.judges import replay, simulate
+from tests.e2e.judges import replay
 from tests.e2e.judges.record import Seen
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "iam-proof.md"
@@ -80,21 +80,17 @@ def _rows(
         yield Row(
             identity,
             action,
-            tuple(sids),
+            tuple(dict.fromkeys(sids)),
             tuple(one for one in OPERATIONS if one.identity is identity and action in one.actions),
             tuple(sorted({life for one, _, _ in asked for life in lives[one]})),
             tuple(named),
         )
 
 
-def needed(without: replay.Without, seen: Iterable[Seen]) -> list[tuple[Seen, bool | None]]:
-    """What is denied without a statement, by the local evaluator, and whether iam-simulate denies it too (None: it cannot tell)."""
-    mine = [one for one in seen if one.identity is without.identity]
-    questions = [replay.Question(without.policies, one) for one in mine]
-    denied = [question for question, allowed in zip(questions, replay.local(questions), strict=True) if not allowed]
-    judged = denied and simulate.missing() is None
-    answers: list[bool | None] = replay.simulated(denied) if judged else [None] * len(denied)
-    return [(q.seen, None if a is None else not a) for q, a in zip(denied, answers, strict=True)]
+def denied(without: replay.Without, seen: Iterable[Seen]) -> list[replay.Question]:
+    """What of its identity's requests the local evaluator denies without it."""
+    questions = [replay.Question(without.policies, one) for one in seen if one.identity is without.identity]
+    return [one for one, allowed in zip(questions, replay.local(questions), strict=True) if not allowed]
 
 
 def excused(without: replay.Without) -> bool:
@@ -102,13 +98,6 @@ def excused(without: replay.Without) -> bool:
     return all(
         any(one.unused for one in OPERATIONS if one.identity is without.identity and action in one.actions)
         for action in without.granted
-    )
-
-
-def denied(without: replay.Without, seen: Iterable[Seen]) -> bool:
-    """Whether the local evaluator denies something without it."""
-    return not all(
-        replay.local([replay.Question(without.policies, one) for one in seen if one.identity is without.identity])
     )
 
 
@@ -148,10 +137,16 @@ def page(found: Iterable[Row]) -> str:
     """The page, whole."""
     lines = [*_HEAD.splitlines(), ""]
     rows_ = list(found)
+    lives = sorted({life for row in rows_ for life in row.lives})
+    lines += ["The lives:", "", *(f"{number}. {life}" for number, life in enumerate(lives, start=1)), ""]
     for identity in JUDGED:
-        lines += [f"## {identity.value}", "", "| action | statements | operations | seen in, or why not | judged by |"]
+        lines += [
+            f"## {identity.value}",
+            "",
+            "| action | statements | operations | seen in life, or why not | judged by |",
+        ]
         lines += ["|---|---|---|---|---|"]
-        lines += [_line(row) for row in rows_ if row.identity is identity]
+        lines += [_line(row, lives) for row in rows_ if row.identity is identity]
         lines += [""]
     lines += ["## Refused, though nothing needs it", ""]
     lines += [f"- `{action}`: {why}." for action, why in sorted(TOLERATED.items())]
@@ -161,9 +156,13 @@ def page(found: Iterable[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _line(row: Row) -> str:
-    stacks = sorted({f"{one.stack or 'own'}: {one.resource} ({one.step.value})" for one in row.operations})
-    seen = "; ".join(row.lives) if row.lives else "not seen: " + "; ".join(row.reasons)
+def _line(row: Row, lives: list[str]) -> str:
+    stacks = sorted({f"{one.resource} ({one.step.value})" for one in row.operations})
+    seen = (
+        " ".join(str(lives.index(life) + 1) for life in row.lives)
+        if row.lives
+        else "not seen: " + "; ".join(row.reasons)
+    )
     return f"| `{row.action}` | {', '.join(row.statements)} | {'; '.join(stacks)} | {seen} | {', '.join(row.judges) or 'nobody'} |"
 
 
