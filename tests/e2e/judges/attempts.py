@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from planner.iam import aws as node_policies
@@ -25,7 +26,7 @@ STATE, DATA = "acme-tfstate", "acme-data"
 NODE = "skyplan-acme-acc-train"
 ZONE = "us-east-1a"  # not every zone has every type, and the emulator would take any
 OWN = {"skyplan:project": PROJECT, "skyplan:job": JOB, "skyplan:managed": "true"}
-REFUSED = {"AccessDenied", "UnauthorizedOperation", "AccessDeniedException", "403"}
+REFUSED = {"AccessDenied", "UnauthorizedOperation", "AccessDeniedException", "403", "ExpiredToken", "InvalidToken"}
 Client = Callable[..., Any]
 
 
@@ -124,7 +125,7 @@ class Account:
                 self.s3.put_object(Bucket=bucket, Key=key, Body=b"1")
 
     def session(self, identity: Identity, **more: Any) -> dict[str, str]:
-        sts = self.client("sts", **self.user)
+        sts = self.client("sts", **self.user, config=Config(parameter_validation=False))
         given = sts.assume_role(RoleArn=self.roles[identity], RoleSessionName="attempt", **more)["Credentials"]
         return {
             "aws_access_key_id": given["AccessKeyId"],
@@ -310,6 +311,18 @@ def _bounded(account: Account) -> Iterator[Attempt]:
         return call
 
     yield Attempt(data, "read beyond a session policy", "within it", narrowed("ckpt/run/a"), narrowed("train/a"))
+
+    def lasting(seconds: int) -> Callable[[], Any]:
+        """AWS gives no session of no time; emulators do, and so show one that has ended without waiting for it."""
+
+        def call() -> Any:
+            return account.client("s3", **account.session(data, DurationSeconds=seconds)).get_object(
+                Bucket=DATA, Key="train/a"
+            )
+
+        return call
+
+    yield Attempt(data, "read with a session that has ended", "with one that lasts", lasting(0), lasting(900))
 
 
 class Machines:
