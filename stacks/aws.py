@@ -72,7 +72,7 @@ class _AwsStack(CloudStack):
 
 
 class FoundationStack(_AwsStack):
-    """Outputs: `identities` {identity: role ARN}, `boundaries` {name: policy ARN}, `skyplan_yaml`."""
+    """Outputs: `identities` {identity: role ARN}, `boundaries` {name: policy ARN}, `skyplan_yaml`; with CI `ci` {whose job: the role that it takes}."""
 
     def __init__(self, app: cdk.App, given: FoundationInput) -> None:
         super().__init__(app, given)
@@ -84,12 +84,14 @@ class FoundationStack(_AwsStack):
                 boundaries=given.boundaries,
                 ci=given.ci,
                 tags=given.tags,
+                entry=given.entry,
             ),
         )
         lines = [("account", f'"{given.account}"'), *role_lines(made.roles)]
         if made.node_boundary:
             lines.append(("permissions_boundary", made.node_boundary))
-        self.foundation_outputs(given, made.roles, tuple(lines), made.boundaries)
+        ci = {"protected_branch": made.entry, "pull_requests": made.roles["planner"]} if made.entry else None
+        self.foundation_outputs(given, made.roles, tuple(lines), made.boundaries, ci)
 
 
 class NetworkStack(_AwsStack):

@@ -39,10 +39,13 @@ class CloudStack(cdk.Stack):
         identities: dict[str, str],
         lines: tuple[tuple[str, str], ...],
         boundaries: Any = None,
+        ci: Any = None,
     ) -> None:
-        """`identities` {identity: name}, `boundaries` {name: name}, `skyplan_yaml`: the target with `lines` (key, value)."""
+        """`identities` {identity: name}, `boundaries` {name: name}, `skyplan_yaml`: the target with `lines` (key, value); `ci` where CI comes in."""
         cdk.output(self, "identities", identities, "The control identities, by the cloud's own names")
         cdk.output(self, "boundaries", boundaries or {}, "Permissions boundaries, by name")
+        if ci:
+            cdk.output(self, "ci", ci, "What CI's own configuration names: see docs/control-identities.md")
         target = {"name": given.target, "cloud": given.cloud.value, **dict(lines)}
         text = "\n    ".join(f"{key}: {value}" for key, value in target.items())
         cdk.output(self, "skyplan_yaml", f"targets:\n  - {text}\n", "The target, for skyplan.yaml")

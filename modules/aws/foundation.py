@@ -1,7 +1,8 @@
 """The control identities of a project in an AWS account: roles with managed policies, boundaries, and CI's way in without a key.
 
 Applied once, by an administrator.  What each role may do comes in ready (`planner.iam.foundation.aws`); who may become it is written here: named roles and
-users, and CI tokens of which both audience and subject are checked.  Nothing here trusts a whole account.  Never run against a live account.
+users, CI tokens of which both audience and subject are checked, and the entry that such a token opens.  Nothing here trusts a whole account.
+Never run against a live account.
 """
 
 # pyright: basic
@@ -16,7 +17,7 @@ from modules.aws.access import iam_tags
 from modules.aws.policy import policy_document
 from modules.text import fit
 from planner.model.grants import Identity
-from planner.model.stack import CiFederation, ControlIdentity, PolicyDocument
+from planner.model.stack import CiEntry, CiFederation, ControlIdentity, PolicyDocument
 
 _REASONS = {
     Identity.PLANNER: "Plans: reads prices, types, quotas and what runs; changes nothing",
@@ -24,6 +25,10 @@ _REASONS = {
     Identity.ORCHESTRATOR: "Launches, terminates and describes nodes; reads no data, changes no rights",
     Identity.BROKER: "Becomes data identities for a short time; can do nothing itself",
 }
+
+#: word of the entry among the resources; no identity has it
+_ENTRY = "ci"
+_ENTRY_REASON = "CI of the protected branch comes in here; may become planner, deployer and orchestrator, nothing else"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +40,14 @@ class FoundationProps:
     boundaries: tuple[PolicyDocument, ...]
     ci: CiFederation | None
     tags: tuple[tuple[str, str], ...]
+    entry: CiEntry | None = None
 
 
 class Foundation(cdk.Construct):
-    """`roles`: identity -> reference to its ARN; `boundaries`: name -> reference; `node_boundary`: what every node's role has to carry."""
+    """`roles`: identity -> reference to its ARN; `boundaries`: name -> reference; `node_boundary`: what every node's role has to carry.
+
+    `entry`: reference to the ARN of the role that CI's protected branch takes, "" without CI.
+    """
 
     def __init__(self, scope: cdk.Stack, props: FoundationProps) -> None:
         super().__init__(scope, "foundation")
@@ -47,27 +56,50 @@ class Foundation(cdk.Construct):
         self._provider = self._federation(props.ci) if props.ci else ""
         self.boundaries = {one.name: self._policy(one, "boundary").ref("arn") for one in props.boundaries}
         self.node_boundary = next((ref for name, ref in self.boundaries.items() if name.endswith("node-boundary")), "")
+        self.entry = self._entry(props.entry, props.ci) if props.entry and props.ci else ""
         self._made = {one.identity.value: one for one in props.identities if self._trust(one)}
         self.roles = {word: self._role(one) for word, one in self._made.items()}
 
     def _role(self, one: ControlIdentity) -> str:
-        word = one.identity.value
-        trust = policy_document(self, f"{word}-trust", {"Statement": self._trust(one)})
+        return self._holder(
+            one.identity.value,
+            one.name,
+            _REASONS[one.identity],
+            self._trust(one),
+            one.policies,
+            boundary=self.boundaries[one.boundary] if one.boundary else None,
+        )
+
+    def _entry(self, entry: CiEntry, ci: CiFederation) -> str:
+        """The roles behind it name it, so it stands first; it names them by ARNs that are known before they stand."""
+        trust = [self._token(ci, "Ci", "StringEquals", list(entry.subjects))]
+        return self._holder(_ENTRY, entry.name, _ENTRY_REASON, trust, entry.policies)
+
+    def _holder(
+        self,
+        word: str,
+        name: str,
+        reason: str,
+        trust: list[dict[str, Any]],
+        policies: tuple[PolicyDocument, ...],
+        *,
+        boundary: str | None = None,
+    ) -> str:
         role = cdk.Resource(
             self,
             word,
             "aws_iam_role",
             {
-                "name": fit(one.name, 64),
+                "name": fit(name, 64),
                 "path": self._path,
-                "description": _REASONS[one.identity],
-                "assume_role_policy": trust.ref("json"),
-                "permissions_boundary": self.boundaries[one.boundary] if one.boundary else None,
+                "description": reason,
+                "assume_role_policy": policy_document(self, f"{word}-trust", {"Statement": trust}).ref("json"),
+                "permissions_boundary": boundary,
                 "tags": iam_tags(self._props.tags),
             },
         )
-        for number, policy in enumerate(one.policies, start=1):
-            made = self._policy(policy, _REASONS[one.identity])
+        for number, policy in enumerate(policies, start=1):
+            made = self._policy(policy, reason)
             cdk.Resource(
                 self,
                 f"{word}-{number}",
@@ -92,14 +124,14 @@ class Foundation(cdk.Construct):
         )
 
     def _trust(self, one: ControlIdentity) -> list[dict[str, Any]]:
-        """Who may become it; [] for nobody.  The word of another identity stands for its role."""
-        roles = {other.identity.value for other in self._props.identities if other is not one}
-        named = [f"${{aws_iam_role.{who}.arn}}" if who in roles else who for who in one.trusted]
+        """Who may become it; [] for nobody."""
         statements: list[dict[str, Any]] = []
-        if named:
-            statements.append(
-                {"Sid": "Named", "Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": named}}
-            )
+        through = [self.entry] if self.entry and self._props.entry and one.identity in self._props.entry.opens else []
+        for sid, who in (("Named", list(one.trusted)), ("ThroughCi", through)):
+            if who:
+                statements.append(
+                    {"Sid": sid, "Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": who}}
+                )
         if self._props.ci:
             exact = [subject for subject in one.subjects if "*" not in subject]
             some = [subject for subject in one.subjects if "*" in subject]

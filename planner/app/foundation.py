@@ -21,7 +21,7 @@ from planner.model.digest import pretty
 from planner.model.errors import InputError
 from planner.model.grants import Identity
 from planner.model.offer import Cloud
-from planner.model.stack import CiFederation, ControlIdentity, FoundationInput, PolicyDocument
+from planner.model.stack import CiEntry, CiFederation, ControlIdentity, FoundationInput, PolicyDocument
 from planner.spec.patterns import matches
 from planner.spec.targets import ACCOUNT_WORD
 
@@ -81,6 +81,7 @@ def foundation_input(project: Project, market: Market, cloud: Cloud, name: str |
         identities=tuple(_trusting(one, project, target) for one in identities),
         boundaries=boundaries,
         ci=_federation(project.ci, target),
+        entry=_entry(project.ci, scope),
     )
 
 
@@ -128,6 +129,7 @@ def scope_of(project: Project, target: Target, market: Market) -> ControlScope:
         partition=_partition(regions),
         tag_keys=tuple(sorted(keys)) if aws else (),
         own=tuple(sorted(set(_own(project, target)))) if aws else (),
+        state_account=settings.state_account if settings else "",
     )
 
 
@@ -216,27 +218,44 @@ def _trusted(target: Target, identity: Identity) -> tuple[str, ...]:
 
 def _trusting(one: ControlIdentity, project: Project, target: Target) -> ControlIdentity:
     """With who may become it: the named, and the CI's tokens."""
-    subjects = ci_subjects(project.ci, one.identity, wildcards=target.cloud is Cloud.AWS) if project.ci else ()
+    subjects = ci_subjects(project.ci, one.identity, target.cloud) if project.ci else ()
     return replace(one, trusted=_trusted(target, one.identity), subjects=subjects)
 
 
-def ci_subjects(ci: CiSettings, identity: Identity, *, wildcards: bool) -> tuple[str, ...]:
+def _entry(ci: CiSettings | None, scope: ControlScope) -> CiEntry | None:
+    """AWS: what the protected branch's tokens open."""
+    if ci is None or scope.cloud is not Cloud.AWS:
+        return None
+    from planner.iam.foundation.aws_entry import entry  # noqa: PLC0415 - of one cloud
+
+    return entry(scope, (_claims(ci)[1],))
+
+
+def ci_subjects(ci: CiSettings, identity: Identity, cloud: Cloud) -> tuple[str, ...]:
     """The `sub` claims that may become an identity: pull requests the planner and nothing else, the protected branch planner, deployer and orchestrator.
 
-    A merge request of GitLab runs as its own branch: there any branch of the project may plan, where the cloud can say "any" (`wildcards`).
+    On AWS the protected branch comes in by the entry, so no identity believes its tokens.  A merge request of GitLab runs as its own branch: on AWS any branch
+    of the project may plan; elsewhere only the protected one, since those clouds compare subjects whole.
     """
+    request, branch = _claims(ci)
+    aws = cloud is Cloud.AWS
+    if ci.provider == "gitlab" and not aws:
+        request = branch
+    if identity is Identity.PLANNER:
+        return (request,) if aws else tuple(dict.fromkeys((request, branch)))
+    return (branch,) if identity in _DEPLOYING and not aws else ()
+
+
+def _claims(ci: CiSettings) -> tuple[str, str]:
+    """`sub` of a pull request's token, which may be a pattern, and of the protected branch's."""
     match ci.provider:
         case "github":
-            request, branch = f"repo:{ci.repository}:pull_request", f"repo:{ci.repository}:ref:refs/heads/{ci.branch}"
+            return f"repo:{ci.repository}:pull_request", f"repo:{ci.repository}:ref:refs/heads/{ci.branch}"
         case "gitlab":
             base = f"project_path:{ci.repository}:ref_type:branch:ref:"
-            branch = base + ci.branch
-            request = f"{base}*" if wildcards else branch
+            return f"{base}*", base + ci.branch
         case _:
-            request, branch = ci.pull_request_subject, ci.branch_subject
-    if identity is Identity.PLANNER:
-        return tuple(dict.fromkeys((request, branch)))
-    return (branch,) if identity in _DEPLOYING else ()
+            return ci.pull_request_subject, ci.branch_subject
 
 
 def _federation(ci: CiSettings | None, target: Target) -> CiFederation | None:

@@ -48,6 +48,7 @@ class ControlScope:
     regions         those that the target allows, in full: no glob
     instance_types  globs of what may be launched; () = whatever the catalog has for the cloud
     state           bucket or account/container of the Terraform state in this cloud, "" where it lies elsewhere
+    state_account   AWS: whose that bucket is, "" = `account`
     kms_key         the user's own disk key, by the cloud's name, or ""
     resource_group  Azure
     tenant          Azure, Nebius
@@ -69,3 +70,4 @@ class ControlScope:
     partition: str = "aws"
     tag_keys: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
+    state_account: str = ""

@@ -60,11 +60,13 @@ class FoundationSettings:
     trusted       (identity, principal by the cloud's own name)
     ci_provider   AWS: ARN of the account's OIDC provider for the CI's issuer, where one stands already
     tag_keys      AWS: tags of jobs that may stand beside skyplan's, as globs; the project's own may anyhow
+    state_account AWS: whose the bucket of Terraform's state is, 12 digits; "" = the target's own account
     """
 
     trusted: tuple[tuple[str, str], ...] = ()
     ci_provider: str = ""
     tag_keys: tuple[str, ...] = ()
+    state_account: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

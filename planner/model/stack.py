@@ -237,16 +237,35 @@ class ControlIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CiEntry:
+    """AWS: the role as which a job of the protected branch comes in.  No identity of work: all that it may do is to become those that it `opens`.
+
+    A session that was begun by a CI token has one role for good; an apply takes two of them, the deployer's and the orchestrator's.
+    arn       as it will be
+    policies  the one right, rendered
+    subjects  `sub` claims of the CI tokens that may become it, whole; their roles trust no token of these themselves
+    """
+
+    name: str
+    arn: str
+    opens: tuple[Identity, ...]
+    policies: tuple[PolicyDocument, ...]
+    subjects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FoundationInput(StackBase):
     """Per account, once, by the platform team: the identities that plan, deploy, launch and mint; never the nodes'.  `fnd-CLOUD-TARGET`.
 
     boundaries  AWS: permissions boundaries, as policies of their own: of node roles, of the orchestrator
-    Outputs: `identities` {identity: ARN, email or id}, `boundaries` {name: ARN}, `skyplan_yaml` the lines for the target.
+    entry       AWS: how CI's protected branch comes in; None without CI
+    Outputs: `identities` {identity: ARN, email or id}, `boundaries` {name: ARN}, `skyplan_yaml` the lines for the target, `ci` {setting: value} for CI.
     """
 
     identities: tuple[ControlIdentity, ...]
     boundaries: tuple[PolicyDocument, ...] = ()
     ci: CiFederation | None = None
+    entry: CiEntry | None = None
 
 
 #: what a job needs

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from planner.model.grants import CONTROL_IDENTITIES, Identity
+from planner.model.grants import CONTROL_IDENTITIES
 from planner.model.project import CiSettings, FoundationSettings
 from planner.spec import units
 from planner.spec.federation import UUID
@@ -38,8 +38,8 @@ _PROVIDER: Final = r"arn:aws[a-z-]*:iam::[0-9]{12}:oidc-provider/[A-Za-z0-9._/:-
 _ISSUER: Final = r"https://[A-Za-z0-9.-]+(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?"
 _REPOSITORY: Final = r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+"
 _BRANCH: Final = r"[A-Za-z0-9_.][A-Za-z0-9_./-]{0,199}"
+_ACCOUNT: Final = "[0-9]{12}"
 _WORD: Final = r"[A-Za-z0-9:/._@+=-]{1,300}"
-_TAG_KEY: Final = r"[^\x00-\x1f]{1,128}"
 
 
 def ci_settings(project: Fields) -> CiSettings | None:
@@ -121,8 +121,9 @@ def account_settings(target: Fields, cloud: str) -> FoundationSettings | None:
     named = f.fields("trusted")
     trusted: list[tuple[str, str]] = []
     if named is not None:
+        form, example = _PRINCIPAL[cloud]
         for identity in IDENTITIES:
-            trusted += [(identity, who) for who in named.words(identity, _principal(f, cloud, identity))]
+            trusted += [(identity, who) for who in named.words(identity, _principal(f, form, example))]
         named.finish()
     aws = cloud == "aws"
     hint = "write the ARN of an OIDC provider"
@@ -130,24 +131,22 @@ def account_settings(target: Fields, cloud: str) -> FoundationSettings | None:
         trusted=tuple(trusted),
         ci_provider=(f.read("ci_provider", _form(_PROVIDER, hint)) if aws else None) or "",
         tag_keys=f.words("tag_keys", f.report.text) if aws else (),
+        state_account=(f.read("state_account", _form(_ACCOUNT, "write its 12 digits, quoted")) if aws else None) or "",
     )
     f.finish()
     return found
 
 
-def _principal(f: Fields, cloud: str, identity: str) -> Callable[[str, Node], str | None]:
-    """Reads one principal.  On AWS the orchestrator may be opened to the deployer, by that word: one CI session then does both."""
-    form, example = _PRINCIPAL[cloud]
-    word = Identity.DEPLOYER.value if (cloud, identity) == ("aws", Identity.ORCHESTRATOR.value) else None
+def _principal(f: Fields, form: str, example: str) -> Callable[[str, Node], str | None]:
+    """Reads one of a list."""
+    check = _form(form, f"write {example}")
 
     def read(path: str, node: Node) -> str | None:
         scalar = f.report.scalar(path, node)
         if scalar is None:
             return None
-        if scalar.text == word:
-            return word
         with f.report.reading(path, scalar):
-            return _form(form, f"write {example}")(scalar.text)
+            return check(scalar.text)
         return None
 
     return read

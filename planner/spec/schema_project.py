@@ -160,8 +160,7 @@ def _foundation() -> Schema:
         "Who may become which of the account's control identities, beside the CI: see `skyplan foundation`.",
         (),
         trusted=record(
-            "By identity, principals by the cloud's own names: role and user ARNs, members, object ids.  `deployer` among the orchestrator's (AWS) lets "
-            "one CI session do both.",
+            "By identity, principals by the cloud's own names: role and user ARNs, members, object ids.",
             (),
             **who,
         ),
@@ -170,6 +169,11 @@ def _foundation() -> Schema:
             "arn:aws:iam::123456789012:oidc-provider/token.actions.githubusercontent.com",
         ),
         tag_keys=listed(text("A tag key or a glob.", "team"), "AWS: tags that jobs may set beside the project's own."),
+        state_account={
+            "type": ["string", "integer"],
+            "description": "AWS: the account of the bucket that keeps Terraform's state, where it is not the target's own: 12 digits.",
+            "examples": ["210987654321"],
+        },
     )
 
 

@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 from modules.aws.policy import policy_document
+from planner.iam.audit.registry import run
 from planner.iam.documents import policy_from
 from planner.iam.evaluate.aws import trusts
 from planner.iam.foundation import aws
+from planner.iam.foundation.aws_entry import entry
+from planner.iam.read.inputs import read_inputs
+from planner.iam.read.terraform import read_terraform
 from planner.model.digest import pretty
 from planner.model.grants import Identity
 from planner.model.policy import PolicyKind
@@ -25,9 +29,11 @@ GOLDEN = Path(__file__).with_name("golden") / "fnd-aws-prod.tf.json"
 ISSUER = "token.actions.githubusercontent.com"
 PULL, MAIN = "repo:acme/infra:pull_request", "repo:acme/infra:ref:refs/heads/main"
 CI = CiFederation(issuer=f"https://{ISSUER}", audience="sts.amazonaws.com", repository="acme/infra", branch="main")
-SUBJECTS = {Identity.PLANNER: (PULL, MAIN), Identity.DEPLOYER: (MAIN,), Identity.ORCHESTRATOR: (MAIN,)}
+SUBJECTS = {Identity.PLANNER: (PULL,)}
+OPENED = {Identity.PLANNER, Identity.DEPLOYER, Identity.ORCHESTRATOR}
+ENTRY, ENTRY_ROLE = "ci", "${aws_iam_role.ci.arn}"
 HOST = f"arn:aws:iam::{ACCOUNT}:role/broker-host"
-TRUSTED = {Identity.ORCHESTRATOR: ("deployer",), Identity.BROKER: (HOST,)}
+TRUSTED = {Identity.BROKER: (HOST,)}
 
 
 def given(**changes):
@@ -42,6 +48,7 @@ def given(**changes):
         identities=identities,
         boundaries=aws.boundaries(SCOPE),
         ci=CI,
+        entry=entry(SCOPE, (MAIN,)),
     )
     return replace(made, **changes)
 
@@ -76,10 +83,10 @@ def test_every_role_carries_its_policies_and_the_orchestrator_its_boundary(made)
     assert "aws_iam_role_policy" not in made["resource"]
 
 
-def trust(made, identity):
+def trust(made, word):
     """The trust policy of a role, references as they stand."""
     statements = []
-    for body in made["data"]["aws_iam_policy_document"][f"{identity.value}-trust"]["statement"]:
+    for body in made["data"]["aws_iam_policy_document"][f"{word}-trust"]["statement"]:
         conditions: dict[str, dict[str, list[str]]] = {}
         for test in body.get("condition", []):
             conditions.setdefault(test["test"], {})[test["variable"]] = test["values"]
@@ -93,7 +100,7 @@ def trust(made, identity):
             }
         )
     document_ = {"Version": "2012-10-17", "Statement": statements}
-    return policy_from(document_, kind=PolicyKind.TRUST, name=identity.value)
+    return policy_from(document_, kind=PolicyKind.TRUST, name=word)
 
 
 PROVIDER = "${aws_iam_openid_connect_provider.ci.arn}"
@@ -102,26 +109,70 @@ PROVIDER = "${aws_iam_openid_connect_provider.ci.arn}"
 @pytest.mark.parametrize(
     ("subject", "audience", "allowed"),
     [
-        (PULL, "sts.amazonaws.com", {Identity.PLANNER}),
-        (MAIN, "sts.amazonaws.com", {Identity.PLANNER, Identity.DEPLOYER, Identity.ORCHESTRATOR}),
+        (PULL, "sts.amazonaws.com", {"planner"}),
+        (MAIN, "sts.amazonaws.com", {ENTRY}),
         (MAIN, "other", set()),
+        (PULL, "other", set()),
         (None, "sts.amazonaws.com", set()),
         ("repo:acme/infra:ref:refs/heads/main2", "sts.amazonaws.com", set()),
         ("repo:acme/infra-evil:pull_request", "sts.amazonaws.com", set()),
     ],
 )
-def test_a_pull_request_only_plans_and_the_protected_branch_deploys(made, subject, audience, allowed):
+def test_a_pull_request_only_plans_and_the_protected_branch_comes_in(made, subject, audience, allowed):
     context = {f"{ISSUER}:aud": (audience,)} | ({f"{ISSUER}:sub": (subject,)} if subject else {})
-    assert {
-        identity for identity in SUBJECTS if trusts(trust(made, identity), "Federated", PROVIDER, context)
-    } == allowed
+    roles = made["resource"]["aws_iam_role"]
+    assert {word for word in roles if trusts(trust(made, word), "Federated", PROVIDER, context)} == allowed
+
+
+def test_whoever_came_in_may_become_planner_deployer_and_orchestrator_and_never_the_broker(made):
+    """Both sides say it: the roles' trust, and the one right of the entry."""
+    roles = made["resource"]["aws_iam_role"]
+    assert {word for word in roles if trusts(trust(made, word), "AWS", ENTRY_ROLE, {})} == {one.value for one in OPENED}
+    held = [a for a in made["resource"]["aws_iam_role_policy_attachment"].values() if "role.ci." in a["role"]]
+    assert [a["policy_arn"] for a in held] == ["${aws_iam_policy.skyplan-acme-ci.arn}"]
+    (only,) = made["data"]["aws_iam_policy_document"]["skyplan-acme-ci"]["statement"]
+    (policy,) = given().entry.policies
+    assert only["actions"] == ["sts:AssumeRole"]
+    assert only["resources"] == policy.document["Statement"][0]["Resource"]
+    names = {roles[word]["path"] + roles[word]["name"] for word in roles if word in {one.value for one in OPENED}}
+    assert {place.partition(":role")[2] for place in only["resources"]} == names
+
+
+def test_what_the_ci_takes_is_an_output(made):
+    assert made["output"]["ci"]["value"] == {
+        "protected_branch": ENTRY_ROLE,
+        "pull_requests": "${aws_iam_role.planner.arn}",
+    }
+
+
+def test_without_ci_nobody_comes_in():
+    named = {Identity.PLANNER: (HOST,), Identity.DEPLOYER: (HOST,), Identity.ORCHESTRATOR: (HOST,)}
+    identities = tuple(
+        replace(one, subjects=(), trusted=named.get(one.identity, one.trusted)) for one in given().identities
+    )
+    made = document(given(ci=None, entry=None, identities=identities))
+    assert ENTRY not in made["resource"]["aws_iam_role"]
+    assert "aws_iam_openid_connect_provider" not in made["resource"]
+    assert "ci" not in made["output"]
+    assert ENTRY_ROLE not in json.dumps(made)
+
+
+@pytest.mark.parametrize("read", ["written", "inputs"])
+def test_no_rule_finds_anything_in_it(made, read):
+    """The audit of the foundation itself: each rule, over what Terraform would make and over its input."""
+    audited = read_terraform(made, file="cdk.tf.json") if read == "written" else read_inputs([given()])
+    assert {one.name for one in audited.subjects} >= {"skyplan-acme-ci", "skyplan-acme-deployer"}
+    assert [(one.rule, one.origin, one.message) for one in run(audited)] == []
+
+
+def test_a_rule_would_find_an_entry_that_any_branch_opens():
+    wide = replace(given().entry, subjects=("repo:*",))
+    assert {one.rule for one in run(read_inputs([given(entry=wide)]))} == {"SKY-IAM-402"}
 
 
 def test_nobody_trusts_everybody_or_a_whole_account(made):
-    for identity in Identity:
-        if identity.value not in made["resource"]["aws_iam_role"]:
-            continue
-        for statement in trust(made, identity).statements:
+    for word in made["resource"]["aws_iam_role"]:
+        for statement in trust(made, word).statements:
             for _, name in statement.principals:
                 assert name != "*"
                 assert not name.endswith(":root")
@@ -131,11 +182,6 @@ def test_nobody_trusts_everybody_or_a_whole_account(made):
                 assert not [v for test in statement.tests for v in test.values if v.strip("*") == ""]
 
 
-def test_the_word_deployer_is_its_role(made):
-    (named,) = (s for s in trust(made, Identity.ORCHESTRATOR).statements if s.sid == "Named")
-    assert named.principals == (("AWS", "${aws_iam_role.deployer.arn}"),)
-
-
 def test_any_branch_is_said_as_a_pattern_and_only_for_the_planner():
     any_branch = "project_path:acme/infra:ref_type:branch:ref:*"
     identities = tuple(
@@ -143,7 +189,7 @@ def test_any_branch_is_said_as_a_pattern_and_only_for_the_planner():
         for one in given().identities
     )
     made = document(given(identities=identities))
-    (only,) = trust(made, Identity.PLANNER).statements
+    (only,) = (one for one in trust(made, "planner").statements if one.sid != "ThroughCi")
     assert {(t.operator, t.key) for t in only.tests} == {
         ("StringEquals", f"{ISSUER}:aud"),
         ("StringLike", f"{ISSUER}:sub"),
@@ -154,13 +200,14 @@ def test_a_provider_that_stands_is_used_and_not_made():
     arn = f"arn:aws:iam::{ACCOUNT}:oidc-provider/{ISSUER}"
     made = document(given(ci=replace(CI, provider=arn)))
     assert "aws_iam_openid_connect_provider" not in made["resource"]
-    assert ("Federated", arn) in trust(made, Identity.PLANNER).statements[0].principals
+    for word in ("planner", ENTRY):
+        assert ("Federated", arn) in [who for one in trust(made, word).statements for who in one.principals]
 
 
 def test_an_identity_that_nobody_may_become_is_not_made():
     identities = tuple(replace(one, trusted=()) for one in given().identities)
     made = document(given(identities=identities))
-    assert set(made["resource"]["aws_iam_role"]) == {"planner", "deployer", "orchestrator"}
+    assert set(made["resource"]["aws_iam_role"]) == {"planner", "deployer", "orchestrator", ENTRY}
     assert set(made["output"]["identities"]["value"]) == {"planner", "deployer", "orchestrator"}
 
 

@@ -16,7 +16,7 @@ from planner.iam.audit.patterns import arns_meet, includes_arn
 from planner.model.policy import Audited, AwsPolicy, PolicyKind, Statement, Subject, Test
 
 S3 = "arn:aws:s3:::"
-_ACCOUNT = re.compile(r"arn:[\w-]+:[\w-]*:[\w-]*:(\d{12}):")
+_ACCOUNT = re.compile(r"arn:[\w-]+:[\w-]*:[\w*-]*:(\d{12}):")
 _NEGATIVE = ("not", "null")
 _BUCKET_REFERENCE = re.compile(r"\$\{(?:data\.)?aws_s3_bucket\.[^}]*\.arn\}")
 _CAPS = (PolicyKind.BOUNDARY, PolicyKind.SESSION)

@@ -76,6 +76,11 @@ class Ground:
         """Launched from a launch template of this account; which ones, their own tag decides."""
         return {"ArnLike": {"ec2:LaunchTemplate": self.ec2("launch-template")}}
 
+    @property
+    def state_owner(self) -> Condition:
+        """The state's bucket is in the account that it should be in: names of buckets are the world's, and state tells of a whole network."""
+        return {"StringEquals": {"aws:ResourceAccount": [self.scope.state_account or self.scope.account]}}
+
     def ec2(self, *kinds: str, account: bool = True) -> list[str]:
         """Every resource of these kinds, in this account.  With several regions the ARN leaves them to the condition."""
         regions = self.bound(Bound.REGION)

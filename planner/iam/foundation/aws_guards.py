@@ -110,7 +110,7 @@ def _describe(identity: Identity) -> tuple[Guard, ...]:
 
 
 def _state(identity: Identity) -> tuple[Guard, ...]:
-    """Reading and writing the own stacks' state; deleting only the lock.  The prefix `env:/` is asked for by Terraform's own list of workspaces."""
+    """Reading and writing the own stacks' state; deleting only the lock; only where the bucket is whose it should be.  The prefix `env:/` is asked for by Terraform's own list of workspaces."""
 
     def place(g: Ground) -> tuple[str, str]:
         return g.scope.state, f"skyplan/{g.project}/"
@@ -122,7 +122,7 @@ def _state(identity: Identity) -> tuple[Guard, ...]:
     def listed(g: Ground) -> Bounds:
         bucket, folder = place(g)
         prefixes = sorted({"env:/", *(f"{folder}{kind}*" for kind in _STATE[identity])})
-        return [f"arn:{g.scope.partition}:s3:::{bucket}"], {"StringLike": {"s3:prefix": prefixes}}
+        return [f"arn:{g.scope.partition}:s3:::{bucket}"], {"StringLike": {"s3:prefix": prefixes}, **g.state_owner}
 
     def guard(sid: str, *actions: str, bounds: Callable[[Ground], Bounds]) -> Guard:
         return Guard(sid=sid, identity=identity, permissions=(_P.KEEP_STATE,), actions=actions, bounds=bounds)
@@ -132,9 +132,9 @@ def _state(identity: Identity) -> tuple[Guard, ...]:
             "KeepState",
             "s3:GetObject",
             "s3:PutObject",
-            bounds=lambda g: (objects(g, ".tfstate") + objects(g, ".tfstate.tflock"), {}),
+            bounds=lambda g: (objects(g, ".tfstate") + objects(g, ".tfstate.tflock"), g.state_owner),
         ),
-        guard("ReleaseLock", "s3:DeleteObject", bounds=lambda g: (objects(g, ".tfstate.tflock"), {})),
+        guard("ReleaseLock", "s3:DeleteObject", bounds=lambda g: (objects(g, ".tfstate.tflock"), g.state_owner)),
         guard("ListState", "s3:ListBucket", bounds=listed),
     )
 

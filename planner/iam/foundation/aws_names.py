@@ -26,9 +26,24 @@ def orchestrator_boundary_name(scope: ControlScope) -> str:
     return f"skyplan-{scope.project}-orchestrator-boundary"
 
 
+def entry_name(scope: ControlScope) -> str:
+    """The role as which CI's protected branch comes in."""
+    return f"skyplan-{scope.project}-ci"
+
+
+def entry_role(scope: ControlScope) -> str:
+    """Its ARN."""
+    return _arn(scope, "role", entry_name(scope))
+
+
+def role(scope: ControlScope, identity: Identity) -> str:
+    """ARN of an identity's role."""
+    return _arn(scope, "role", names(scope)[identity])
+
+
 def orchestrator_role(scope: ControlScope) -> str:
     """Its ARN."""
-    return _arn(scope, "role", names(scope)[Identity.ORCHESTRATOR])
+    return role(scope, Identity.ORCHESTRATOR)
 
 
 def node_boundary(scope: ControlScope) -> str:

@@ -8,7 +8,16 @@ from typing import Any
 
 from planner.iam.read.written import Blocks, add, boots, empty, fit, label, tags
 from planner.model.offer import CapacityType
-from planner.model.stack import AccessInput, AnyStack, ComputeInput, ControlIdentity, FoundationInput, NodeTemplate
+from planner.model.stack import (
+    AccessInput,
+    AnyStack,
+    CiFederation,
+    ComputeInput,
+    ControlIdentity,
+    FoundationInput,
+    NodeTemplate,
+    PolicyDocument,
+)
 
 _TRUST: dict[str, Any] = {
     "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}]
@@ -124,60 +133,72 @@ def _foundation(out: Blocks, given: FoundationInput) -> None:
     if given.ci is not None and not given.ci.provider:
         values = {"url": given.ci.issuer, "client_id_list": [given.ci.audience]}
         add(out, "aws_iam_openid_connect_provider", "ci", values)
+    if given.entry is not None and given.ci is not None:
+        entry = given.entry
+        trust = [_token(given.ci, "Ci", "StringEquals", list(entry.subjects))]
+        _role(out, given, ("ci", entry.name, ""), trust, entry.policies)
     for one in given.identities:
         trust = _trust(given, one)
         if trust:
-            _control(out, given, one, trust, path)
+            _role(out, given, (one.identity.value, one.name, one.boundary), trust, one.policies)
 
 
 def _policy(out: Blocks, name: str, document: dict[str, Any], path: str) -> None:
     add(out, "aws_iam_policy", name, {"name": fit(name, 128), "path": path, "policy": _json(document)})
 
 
-def _control(out: Blocks, given: FoundationInput, one: ControlIdentity, trust: list[dict[str, Any]], path: str) -> None:
-    word = one.identity.value
+def _role(
+    out: Blocks,
+    given: FoundationInput,
+    named: tuple[str, str, str],
+    trust: list[dict[str, Any]],
+    policies: tuple[PolicyDocument, ...],
+) -> None:
+    """`named`: the role's word among the resources, its name, its boundary's."""
+    word, name, boundary = named
+    path = f"/skyplan-foundation/{given.project}/"
     add(
         out,
         "aws_iam_role",
         word,
         {
-            "name": fit(one.name, 64),
+            "name": fit(name, 64),
             "path": path,
             "assume_role_policy": _json({"Statement": trust}),
-            "permissions_boundary": f"${{aws_iam_policy.{one.boundary}.arn}}" if one.boundary else None,
+            "permissions_boundary": f"${{aws_iam_policy.{boundary}.arn}}" if boundary else None,
             "tags": tags(given),
         },
     )
-    for number, policy in enumerate(one.policies, start=1):
+    for number, policy in enumerate(policies, start=1):
         _policy(out, policy.name, policy.document, path)
         values = {"role": f"${{aws_iam_role.{word}.name}}", "policy_arn": f"${{aws_iam_policy.{policy.name}.arn}}"}
         add(out, "aws_iam_role_policy_attachment", f"{word}-{number}", values)
 
 
 def _trust(given: FoundationInput, one: ControlIdentity) -> list[dict[str, Any]]:
-    roles = {other.identity.value for other in given.identities if other is not one}
-    named = [f"${{aws_iam_role.{who}.arn}}" if who in roles else who for who in one.trusted]
     out: list[dict[str, Any]] = []
-    if named:
-        out.append({"Sid": "Named", "Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": named}})
-    ci = given.ci
-    if ci is None:
-        return out
-    issuer = ci.issuer.removeprefix("https://").rstrip("/")
-    exact = [subject for subject in one.subjects if "*" not in subject]
-    some = [subject for subject in one.subjects if "*" in subject]
-    for sid, operator, subjects in (("Ci", "StringEquals", exact), ("CiOfAnyBranch", "StringLike", some)):
-        if subjects:
-            condition: dict[str, dict[str, Any]] = {"StringEquals": {f"{issuer}:aud": ci.audience}}
-            condition.setdefault(operator, {})[f"{issuer}:sub"] = subjects
-            federated = ci.provider or "${aws_iam_openid_connect_provider.ci.arn}"
-            out.append(
-                {
-                    "Sid": sid,
-                    "Effect": "Allow",
-                    "Action": "sts:AssumeRoleWithWebIdentity",
-                    "Principal": {"Federated": federated},
-                    "Condition": condition,
-                }
-            )
+    opened = given.ci is not None and given.entry is not None and one.identity in given.entry.opens
+    through = ["${aws_iam_role.ci.arn}"] if opened else []
+    for sid, who in (("Named", list(one.trusted)), ("ThroughCi", through)):
+        if who:
+            out.append({"Sid": sid, "Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": who}})
+    if given.ci is not None:
+        exact = [subject for subject in one.subjects if "*" not in subject]
+        some = [subject for subject in one.subjects if "*" in subject]
+        for sid, operator, subjects in (("Ci", "StringEquals", exact), ("CiOfAnyBranch", "StringLike", some)):
+            if subjects:
+                out.append(_token(given.ci, sid, operator, subjects))
     return out
+
+
+def _token(ci: CiFederation, sid: str, operator: str, subjects: list[str]) -> dict[str, Any]:
+    issuer = ci.issuer.removeprefix("https://").rstrip("/")
+    condition: dict[str, dict[str, Any]] = {"StringEquals": {f"{issuer}:aud": ci.audience}}
+    condition.setdefault(operator, {})[f"{issuer}:sub"] = subjects
+    return {
+        "Sid": sid,
+        "Effect": "Allow",
+        "Action": "sts:AssumeRoleWithWebIdentity",
+        "Principal": {"Federated": ci.provider or "${aws_iam_openid_connect_provider.ci.arn}"},
+        "Condition": condition,
+    }

@@ -28,7 +28,7 @@ targets:
     networks:
       - {region: us-east-1, vpc_id: vpc-1, subnets: {use1-az4: subnet-1}, security_groups: [sg-1]}
     foundation:
-      trusted: {orchestrator: [deployer], broker: ["arn:aws:iam::123456789012:role/host"]}
+      trusted: {orchestrator: ["arn:aws:iam::123456789012:user/op"], broker: ["arn:aws:iam::123456789012:role/host"]}
       tag_keys: ["team*"]
 instance_types: ["p5*", "a3*"]
 reserved:
@@ -68,6 +68,7 @@ def test_writes_the_stack_and_says_how_to_apply_it(run, tmp_path):
         "deployer",
         "orchestrator",
         "broker",
+        "ci",
     }
     assert "as an administrator" in err
     assert "terraform -chdir=foundation/fnd-aws-prod init -backend-config=bucket=acme-tfstate" in err
@@ -187,19 +188,51 @@ LAB = "project_path:acme/infra:ref_type:branch:ref:"
 
 
 @pytest.mark.parametrize(
-    ("ci", "wildcards", "plans", "deploys"),
+    ("ci", "cloud", "plans", "deploys"),
     [
-        (GITHUB, True, ("repo:acme/infra:pull_request", "repo:acme/infra:ref:refs/heads/main"), "repo:acme/infra:ref:refs/heads/main"),
-        (GITLAB, True, (f"{LAB}*", f"{LAB}main"), f"{LAB}main"),
-        (GITLAB, False, (f"{LAB}main",), f"{LAB}main"),
-        (OTHER, True, ("pr", "main"), "main"),
+        (GITHUB, Cloud.GCP, ("repo:acme/infra:pull_request", "repo:acme/infra:ref:refs/heads/main"), ("repo:acme/infra:ref:refs/heads/main",)),
+        (GITHUB, Cloud.AWS, ("repo:acme/infra:pull_request",), ()),
+        (GITLAB, Cloud.AWS, (f"{LAB}*",), ()),
+        (GITLAB, Cloud.AZURE, (f"{LAB}main",), (f"{LAB}main",)),
+        (OTHER, Cloud.AWS, ("pr",), ()),
+        (OTHER, Cloud.GCP, ("pr", "main"), ("main",)),
     ],
 )  # fmt: skip
-def test_pull_requests_plan_and_the_protected_branch_deploys(ci, wildcards, plans, deploys):
-    assert ci_subjects(ci, Identity.PLANNER, wildcards=wildcards) == plans
+def test_pull_requests_plan_and_the_protected_branch_deploys(ci, cloud, plans, deploys):
+    assert ci_subjects(ci, Identity.PLANNER, cloud) == plans
     for identity in (Identity.DEPLOYER, Identity.ORCHESTRATOR):
-        assert ci_subjects(ci, identity, wildcards=wildcards) == (deploys,)
-    assert ci_subjects(ci, Identity.BROKER, wildcards=wildcards) == ()
+        assert ci_subjects(ci, identity, cloud) == deploys
+    assert ci_subjects(ci, Identity.BROKER, cloud) == ()
+
+
+@pytest.mark.parametrize(
+    ("ci", "branch"),
+    [
+        ("{provider: github, repository: acme/infra, branch: main}", "repo:acme/infra:ref:refs/heads/main"),
+        ("{provider: gitlab, repository: acme/infra, branch: main}", f"{LAB}main"),
+    ],
+)
+def test_on_aws_the_protected_branch_comes_in_by_one_role(tmp_path, ci, branch):
+    text = PROJECT.replace("{provider: github, repository: acme/infra, branch: main}", ci)
+    found = foundation_input(*project_of(tmp_path, text), Cloud.AWS, None)
+    assert found.entry
+    assert found.entry.subjects == (branch,)
+    assert all(branch not in one.subjects for one in found.identities)
+
+
+def test_without_ci_there_is_no_entry(tmp_path):
+    text = PROJECT.replace("foundation:\n  ci: {provider: github, repository: acme/infra, branch: main}\n", "")
+    who = '["arn:aws:iam::123456789012:user/op"]'
+    text = text.replace("trusted: {", f"trusted: {{planner: {who}, deployer: {who}, ")
+    assert foundation_input(*project_of(tmp_path, text), Cloud.AWS, None).entry is None
+
+
+def test_whose_the_states_bucket_is(tmp_path):
+    project, market = project_of(tmp_path, PROJECT)
+    assert scope_of(project, project.targets[0], market).state_account == ""
+    text = PROJECT.replace("      tag_keys:", '      state_account: "210987654321"\n      tag_keys:')
+    project, market = project_of(tmp_path, text)
+    assert scope_of(project, project.targets[0], market).state_account == "210987654321"
 
 
 @pytest.mark.parametrize(

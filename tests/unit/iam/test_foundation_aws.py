@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from planner.iam import actions
 from planner.iam.evaluate.aws import Request, judge
 from planner.iam.foundation import aws
+from planner.iam.foundation.aws_entry import entry
 from planner.iam.foundation.aws_guards import GUARDS
 from planner.iam.operations.aws import OPERATIONS
 from planner.model.grants import CONTROL_IDENTITIES
@@ -177,6 +178,7 @@ BOUND = {"iam:PermissionsBoundary": f"arn:aws:iam::{ACCOUNT}:policy/skyplan-foun
 LAUNCHER = f"arn:aws:iam::{ACCOUNT}:role/skyplan-foundation/acme/skyplan-acme-orchestrator"
 LAUNCHER_BOUND = {"iam:PermissionsBoundary": BOUND["iam:PermissionsBoundary"].replace("node", "orchestrator")}
 STATE = "arn:aws:s3:::acme-tfstate"
+MINE = {"aws:ResourceAccount": ACCOUNT}
 ABSENT = None
 
 # (identity, action, resource, context that is allowed, (key, value) or resource that makes it denied)
@@ -209,9 +211,13 @@ TWINS = [
     (ORCH, "ec2:AssociateAddress", f"{HERE}:elastic-ip/eipalloc-1", OWNED, ("aws:ResourceTag/skyplan:project", ABSENT)),
     (ORCH, "ec2:DescribeInstanceAttribute", f"{HERE}:instance/i-1", OWNED, ("aws:ResourceTag/skyplan:project", "other")),
     (ORCH, "ec2:DescribeInstances", "*", REGIONAL, ("aws:RequestedRegion", "eu-west-1")),
-    (ORCH, "s3:PutObject", f"{STATE}/skyplan/acme/cmp-train-g1.tfstate", {}, f"{STATE}/skyplan/acme/acc-train.tfstate"),
-    (ORCH, "s3:DeleteObject", f"{STATE}/skyplan/acme/cmp-t.tfstate.tflock", {}, f"{STATE}/skyplan/acme/cmp-t.tfstate"),
-    (ORCH, "s3:ListBucket", STATE, {"s3:prefix": "skyplan/acme/cmp-t"}, ("s3:prefix", "skyplan/")),
+    (ORCH, "s3:PutObject", f"{STATE}/skyplan/acme/cmp-train-g1.tfstate", MINE, f"{STATE}/skyplan/acme/acc-train.tfstate"),
+    (ORCH, "s3:DeleteObject", f"{STATE}/skyplan/acme/cmp-t.tfstate.tflock", MINE, f"{STATE}/skyplan/acme/cmp-t.tfstate"),
+    (ORCH, "s3:ListBucket", STATE, {**MINE, "s3:prefix": "skyplan/acme/cmp-t"}, ("s3:prefix", "skyplan/")),
+    (ORCH, "s3:ListBucket", STATE, {**MINE, "s3:prefix": "skyplan/acme/cmp-t"}, ("aws:ResourceAccount", "999988887777")),
+    (ORCH, "s3:PutObject", f"{STATE}/skyplan/acme/cmp-t.tfstate", MINE, ("aws:ResourceAccount", "999988887777")),
+    (ORCH, "s3:DeleteObject", f"{STATE}/skyplan/acme/cmp-t.tfstate.tflock", MINE, ("aws:ResourceAccount", ABSENT)),
+    (D, "s3:GetObject", f"{STATE}/skyplan/acme/net-x.tfstate", MINE, ("aws:ResourceAccount", "999988887777")),
     (D, "ec2:CreateVpc", f"{HERE}:vpc/*", MADE, ("aws:RequestTag/skyplan:project", "other")),
     (D, "ec2:CreateSubnet", f"{HERE}:vpc/vpc-1", OWNED, ("aws:ResourceTag/skyplan:project", ABSENT)),
     (D, "ec2:CreateSecurityGroup", f"{HERE}:vpc/vpc-0own", REGIONAL, f"{HERE}:vpc/vpc-0other"),
@@ -333,6 +339,39 @@ def test_what_nodes_are_granted_lies_within_their_boundary():
             for name in documents.keys() - {"trust", "pass"}:
                 for statement in documents[name]["statement"]:
                     assert set(statement["actions"]) <= held, name
+
+
+@pytest.mark.parametrize(("account", "wanted"), [("", ACCOUNT), ("210987654321", "210987654321")])
+def test_the_states_bucket_is_in_the_account_that_it_should_be_in(account, wanted):
+    for identity in (D, ORCH):
+        kept = [one for one in allows(identity, scope(state_account=account)) if one["Action"][0].startswith("s3:")]
+        assert {one["Sid"] for one in kept} == {"KeepState", "ReleaseLock", "ListState"}
+        for one in kept:
+            assert one["Condition"]["StringEquals"] == {"aws:ResourceAccount": [wanted]}
+
+
+MAIN = "repo:acme/infra:ref:refs/heads/main"
+
+
+def test_the_entry_may_become_three_roles_by_their_names_and_nothing_else():
+    made = entry(SCOPE, (MAIN,))
+    (policy,) = made.policies
+    (only,) = policy.document["Statement"]
+    path = f"arn:aws:iam::{ACCOUNT}:role/skyplan-foundation/acme/skyplan-acme"
+    assert made.arn == f"{path}-ci"
+    assert made.opens == (P, D, ORCH)
+    assert only == {
+        "Sid": "BecomeProjectIdentities",
+        "Effect": "Allow",
+        "Action": ["sts:AssumeRole"],
+        "Resource": [f"{path}-deployer", f"{path}-orchestrator", f"{path}-planner"],
+    }
+
+
+@pytest.mark.parametrize("subjects", [(), ("repo:acme/infra:*",), (MAIN, "repo:acme/infra:ref:refs/heads/mai?")])
+def test_no_pattern_comes_in(subjects):
+    with pytest.raises(ValueError, match="whole subjects"):
+        entry(SCOPE, subjects)
 
 
 def test_too_many_types_are_refused_in_words():

@@ -78,10 +78,10 @@ def test_a_ci_that_is_not_whole_or_too_wide_is_refused_at_its_line(text, code):
 
 
 def test_who_is_trusted_is_read_in_order():
-    project, errors = target(f"trusted: {{orchestrator: [deployer, '{ROLE}'], planner: '{ROLE}'}}, tag_keys: [team]")
+    project, errors = target(f"trusted: {{orchestrator: ['{ROLE}2', '{ROLE}'], planner: '{ROLE}'}}, tag_keys: [team]")
     assert errors == []
     assert project.targets[0].foundation == FoundationSettings(
-        trusted=(("planner", ROLE), ("orchestrator", ROLE), ("orchestrator", "deployer")), tag_keys=("team",)
+        trusted=(("planner", ROLE), ("orchestrator", ROLE), ("orchestrator", f"{ROLE}2")), tag_keys=("team",)
     )
 
 
@@ -94,6 +94,7 @@ def test_who_is_trusted_is_read_in_order():
         ("aws", "deployer", "arn:aws:iam::123456789012:role/*"),
         ("aws", "deployer", "deployer"),
         ("aws", "planner", "deployer"),
+        ("aws", "orchestrator", "deployer"),
         ("gcp", "deployer", "allUsers"),
         ("gcp", "deployer", "allAuthenticatedUsers"),
         ("gcp", "deployer", "domain:acme.example"),
@@ -131,5 +132,20 @@ def test_what_is_not_known_is_refused(text):
     assert target(text)[1]
 
 
-def test_settings_of_aws_are_unknown_elsewhere():
-    assert [error.code for error in target("tag_keys: [x]", "gcp")[1]] == ["SKY-SPEC-102"]
+@pytest.mark.parametrize("text", ["tag_keys: [x]", "state_account: '123456789012'"])
+def test_settings_of_aws_are_unknown_elsewhere(text):
+    assert [error.code for error in target(text, "gcp")[1]] == ["SKY-SPEC-102"]
+
+
+@pytest.mark.parametrize("text", ["'012345678901'", "012345678901"])
+def test_whose_bucket_keeps_the_state_is_read_as_it_is_written(text):
+    project, errors = target(f"state_account: {text}")
+    assert errors == []
+    assert project.targets[0].foundation == FoundationSettings(state_account="012345678901")
+
+
+@pytest.mark.parametrize("text", ["acme", "'*'", "12345678901", "arn:aws:iam::123456789012:root"])
+def test_whose_bucket_is_twelve_digits(text):
+    project, errors = target(f"state_account: {text}")
+    assert [error.code for error in errors] == ["SKY-SPEC-105"]
+    assert project.targets[0].foundation == FoundationSettings()

@@ -10,6 +10,7 @@ from planner.iam.foundation import aws as foundation_aws
 from planner.iam.foundation import azure as foundation_azure
 from planner.iam.foundation import gcp as foundation_gcp
 from planner.iam.foundation import nebius as foundation_nebius
+from planner.iam.foundation.aws_entry import entry
 from planner.iam.read.inputs import planned_needs, read_inputs
 from planner.iam.read.terraform import joined, read_terraform
 from planner.model.control import ControlScope, Operation, Step
@@ -153,11 +154,13 @@ def test_foundations_agree(written, cloud, ci):
         identities=identities,
         boundaries=maker.boundaries(scope) if cloud is Cloud.AWS else (),
         ci=ci,
+        entry=entry(scope, ("repo:acme/infra:ref:refs/heads/main",)) if ci and cloud is Cloud.AWS else None,
     )
     terraform, inputs = both(written, (given,))
     assert inputs == terraform
     found = {subject.identity for subject in inputs["subjects"]} - {None}
     assert found >= {Identity.PLANNER, Identity.DEPLOYER, Identity.ORCHESTRATOR}
+    assert any(one.name == "skyplan-acme-ci" for one in inputs["subjects"]) is (cloud is Cloud.AWS and ci is not None)
 
 
 def test_leases_and_what_is_allowed():
