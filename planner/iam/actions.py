@@ -59,16 +59,19 @@ def canonical(action: str) -> str:
     return _names()[action.lower()]
 
 
+@lru_cache(maxsize=16384)
 def access_level(action: str) -> str:
     """`List`, `Read`, `Write`, `Tagging` or `Permissions management`.  Raises KeyError."""
     return str(_action(action)[0])
 
 
+@lru_cache(maxsize=16384)
 def resource_types(action: str) -> tuple[str, ...]:
     """Types of resource that the action is checked against, sorted; () where it takes only `*`.  Raises KeyError."""
     return tuple(sorted(kind for kind in _action(action)[1] if kind))
 
 
+@lru_cache(maxsize=16384)
 def required_resource_types(action: str) -> tuple[str, ...]:
     """Those of them without which a request is not complete.  Raises KeyError."""
     return tuple(sorted(kind for kind, row in _action(action)[1].items() if kind and row[0]))
@@ -79,6 +82,7 @@ def dependent_actions(action: str) -> tuple[str, ...]:
     return tuple(_action(action)[2])
 
 
+@lru_cache(maxsize=16384)
 def condition_keys(action: str, resource_type: str | None = None) -> frozenset[str]:
     """Keys of the service that a request carries, as documented (`aws:ResourceTag/${TagKey}`); `resource_type` narrows them to one type.
 
@@ -101,6 +105,7 @@ def condition_keys(action: str, resource_type: str | None = None) -> frozenset[s
     return frozenset(out)
 
 
+@lru_cache(maxsize=16384)
 def has_key(action: str, key: str, resource_type: str | None = None) -> bool:
     """Whether a request of that action can carry the condition key (`aws:ResourceTag/skyplan:project`).  Raises KeyError."""
     if global_key(key):

@@ -6,10 +6,12 @@ else only whole buckets and more are found.  Looks at no object.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache, lru_cache
 
 from planner.iam import actions as reference
+from planner.iam.audit.by_action import allowing
 from planner.iam.audit.find import NODES, gives, of_statement, of_subject, statements, subjects
 from planner.iam.audit.grown import blocked, listed
 from planner.iam.audit.guards import (
@@ -207,6 +209,7 @@ def _meets(action: str, kinds: tuple[str, ...], resource: str) -> bool:
     return any(parts_meet(form, resource) for form in _forms(action))
 
 
+@lru_cache(maxsize=16384)
 def _forms(action: str) -> tuple[str, ...]:
     """ARNs of what the action takes, with wildcards for what is not said; no type's form known: anything."""
     forms = forms_of(action)
@@ -214,9 +217,14 @@ def _forms(action: str) -> tuple[str, ...]:
     return tuple(forms[kind] for kind in kinds) if all(kind in forms for kind in kinds) else ("*",)
 
 
-def forms_of(action: str) -> dict[str, str]:
+def forms_of(action: str) -> Mapping[str, str]:
     """The same by type of resource, of all the service's."""
-    return {kind: _starred(form) for kind, form in reference.arn_forms(action.partition(":")[0]).items()}
+    return _of_service(action.partition(":")[0].lower())
+
+
+@cache
+def _of_service(service: str) -> Mapping[str, str]:
+    return {kind: _starred(form) for kind, form in reference.arn_forms(service).items()}
 
 
 def _starred(form: str) -> str:
@@ -324,7 +332,7 @@ def keys(audited: Audited) -> Iterator[Finding]:
     """307."""
     service = by("kms:ViaService")
     for subject in subjects(audited, Cloud.AWS):
-        for policy, statement in statements(subject):
+        for policy, statement in statements(subject) if allowing(subject, *_KEY_USES) else ():
             used = [use for use in _KEY_USES if _still(subject, statement, use)]
             if not used:
                 continue
@@ -383,7 +391,7 @@ def anybodys_bucket(audited: Audited) -> Iterator[Finding]:
         # an account that the project does not name cannot be asked for, nor whose bucket keeps its state
         if subject.identity in CONTROL_IDENTITIES or (subject.identity is not None and not own):
             continue
-        for policy, statement in statements(subject):
+        for policy, statement in statements(subject) if allowing(subject, GET, PUT, LIST) else ():
             used = [use for use in (GET, PUT, LIST) if _still(subject, statement, use)]
             buckets = [one for one in _on(statement) if s3_parts(one) and not one.startswith("${")]
             if used and buckets and not bound(statement, _OWNERS):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from planner.iam.audit.by_action import allowing
 from planner.iam.audit.find import of_statement, subjects
 from planner.iam.audit.grouped import dropped, given, together
 from planner.iam.audit.lines import guarded, instead, only, written
@@ -52,6 +53,9 @@ def any_role_to_service(audited: Audited) -> Iterator[Finding]:
 
 def _handed(audited: Audited, service: str, makers: Sequence[tuple[str, str]], message: str) -> Iterator[Finding]:
     for subject in subjects(audited, Cloud.AWS):
+        # the question that most subjects fail at, and that costs nothing
+        if not allowing(subject, *(action for action, _ in makers)):
+            continue
         handed = opening(subject, _any_role(service))
         if handed is None:
             continue

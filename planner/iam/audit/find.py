@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 
 from planner.iam.audit.lines import compact
@@ -50,12 +49,12 @@ def gives(statement: Statement, action: str) -> bool:
 
 
 def _names(patterns: tuple[str, ...], action: str) -> bool:
-    exact, wild = _sorted_out(patterns)
+    exact, wild = sorted_out(patterns)
     return action in exact or (bool(wild) and any(includes_action(pattern, action) for pattern in wild))
 
 
 @lru_cache(maxsize=16384)
-def _sorted_out(patterns: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
+def sorted_out(patterns: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
     """Exact names in lower case, the most of them, and those with wildcards: an audit asks for many actions and meets few."""
     wild = tuple(one for one in patterns if "*" in one or "?" in one)
     return frozenset(one.lower() for one in patterns if one not in wild), wild
@@ -66,54 +65,6 @@ def statements(subject: Subject, kind: PolicyKind = PolicyKind.IDENTITY) -> Iter
     return (
         (policy, statement) for policy in subject.policies if policy.kind is kind for statement in policy.statements
     )
-
-
-def allowing(subject: Subject, action: str, kind: PolicyKind = PolicyKind.IDENTITY) -> list[Held]:
-    """The Allow statements that give the action, in order, whatever stands against it elsewhere."""
-    exact, wild = _index(subject, kind)
-    found = [*exact.get(action.lower(), ()), *((at, held) for at, held in wild if gives(held[1], action))]
-    return (
-        [held for _, held in sorted(found, key=lambda one: one[0])] if len(found) > 1 else [held for _, held in found]
-    )
-
-
-_Placed = tuple[int, Held]
-_Index = tuple[dict[str, list[_Placed]], list[_Placed]]
-#: by the identity of a subject, which is kept with it so that no other takes its id: an audit asks each for some hundred actions
-_INDEXES: dict[tuple[int, PolicyKind], tuple[Subject, _Index]] = {}
-_MOST_INDEXES = 8192
-
-
-def _index(subject: Subject, kind: PolicyKind) -> _Index:
-    """Its Allow statements by the actions that they name, and those with a wildcard or an exclusion."""
-    known = _INDEXES.get((id(subject), kind))
-    if known is not None and known[0] is subject:
-        return known[1]
-    exact: dict[str, list[_Placed]] = {}
-    wild: list[_Placed] = []
-    for at, held in enumerate(statements(subject, kind)):
-        if held[1].effect == "Allow":
-            names, patterns = _sorted_out(held[1].actions)
-            if patterns or held[1].not_actions:
-                wild.append((at, held))
-            else:
-                for name in names:
-                    exact.setdefault(name, []).append((at, held))
-    if len(_INDEXES) >= _MOST_INDEXES:
-        _INDEXES.clear()
-    _INDEXES[id(subject), kind] = (subject, (exact, wild))
-    return exact, wild
-
-
-def denying(subject: Subject, action: str) -> list[Statement]:
-    """The Deny statements of any of its policies that name the action."""
-    return [
-        statement
-        for policy in subject.policies
-        if policy.kind not in {PolicyKind.TRUST, PolicyKind.RESOURCE}
-        for statement in policy.statements
-        if statement.effect == "Deny" and gives(statement, action)
-    ]
 
 
 def label(policy: AwsPolicy, statement: Statement) -> str:
@@ -171,12 +122,12 @@ def of_right(
 
 def of_subject(subject: Subject, message: str, **fields: object) -> Finding:
     """About a subject.  Rule and level are the registry's to stamp on."""
-    made = Finding(
+    return Finding(
         rule="",
         level=Level.INFO,
         cloud=subject.cloud.value,
         identity=who(subject),
         origin=subject.origin,
         message=message,
+        **fields,  # type: ignore[arg-type]
     )
-    return replace(made, **fields)  # type: ignore[arg-type]

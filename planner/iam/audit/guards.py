@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from planner.iam.audit.by_action import allowing
 from planner.iam.audit.covers import overlaps, parse
 from planner.iam.audit.find import NODES, gives
 from planner.iam.audit.grown import blocked
@@ -172,10 +173,8 @@ def _pattern(place: str) -> str:
 
 def given(subject: Subject, action: str) -> Iterator[tuple[AwsPolicy, Statement, tuple[str, ...]]]:
     """Each Allow of the subject's own that gives the action, with the resources on which something of it is left."""
-    for policy in subject.of_kind(PolicyKind.IDENTITY):
-        for statement in policy.statements:
-            if statement.effect == "Allow" and gives(statement, action):
-                resources = ("*",) if statement.not_resources else statement.resources
-                some = tuple(dict.fromkeys(r for one in resources for r in narrowed(subject, statement, action, one)))
-                if some:
-                    yield policy, statement, some
+    for policy, statement in allowing(subject, action):
+        resources = ("*",) if statement.not_resources else statement.resources
+        some = tuple(dict.fromkeys(r for one in resources for r in narrowed(subject, statement, action, one)))
+        if some:
+            yield policy, statement, some

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, Final
 
 from planner.model.policy import Permit, RoleAssignment, RoleBinding, Statement, Test
 
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+_text: Final = json.encoder.encode_basestring
 Right = Statement | RoleBinding | RoleAssignment | Permit
 
 
@@ -19,12 +21,30 @@ def document(right: Right) -> dict[str, Any]:
 
 def compact(right: Right) -> str:
     """On one line."""
-    return json.dumps(document(right), separators=(",", ":"), ensure_ascii=False)
+    return _COMPACT.encode(document(right))
 
 
 def written(*rights: Right) -> str:
     """Over several lines, to copy."""
-    return ",\n".join(json.dumps(document(right), indent=2, ensure_ascii=False) for right in rights)
+    return ",\n".join(_indented(document(right), "\n") for right in rights)
+
+
+def _indented(value: Any, line: str) -> str:
+    """JSON by an indent of two, as `json.dumps` writes it: with an indent that takes the slow way, and each fix of an audit is written so."""
+    inner = f"{line}  "
+    match value:
+        case dict():
+            of: dict[str, Any] = value
+            rows = [f"{_text(key)}: {_indented(one, inner)}" for key, one in of.items()]
+            return f"{{{inner}{f',{inner}'.join(rows)}{line}}}" if rows else "{}"
+        case list() | tuple():
+            many: Sequence[Any] = value
+            rows = [_indented(one, inner) for one in many]
+            return f"[{inner}{f',{inner}'.join(rows)}{line}]" if rows else "[]"
+        case str():
+            return _text(value)
+        case _:
+            return json.dumps(value)
 
 
 def guarded(statement: Statement, *tests: Test) -> Statement:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from planner.iam import actions as reference
@@ -95,15 +96,19 @@ def _dead_action(subject: Subject, statement: Statement, action: str, key: str) 
 
 def _kinds(action: str, statement: Statement) -> tuple[str, ...]:
     """Types of resource that the statement reaches with the action."""
-    kinds = reference.resource_types(action)
     if statement.not_resources or "*" in statement.resources:
-        return kinds
+        return reference.resource_types(action)
+    return _reached(action, statement.resources)
+
+
+@lru_cache(maxsize=16384)
+def _reached(action: str, resources: tuple[str, ...]) -> tuple[str, ...]:
     forms = forms_of(action)
     return tuple(
         kind
-        for kind in kinds
+        for kind in reference.resource_types(action)
         # a type without a form here is another service's
-        if kind in forms and any(parts_meet(forms[kind], resource) for resource in statement.resources)
+        if kind in forms and any(parts_meet(forms[kind], resource) for resource in resources)
     )
 
 

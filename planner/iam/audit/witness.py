@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from planner.iam.actions import has_key, resource_types
-from planner.iam.audit.find import Held, allowing, denying
+from planner.iam.audit.by_action import rights
+from planner.iam.audit.find import Held
 from planner.iam.evaluate.aws import Request, applies, judge
-from planner.model.policy import AwsPolicy, PolicyKind, Statement, Subject, Test
+from planner.model.policy import Statement, Subject, Test
 
 #: whatever is nobody's that one knows: not a tag, a role or a region of anyone's
 STRANGER = "stranger"
@@ -39,7 +40,6 @@ STRANGERS: Mapping[str, str] = {
 ANY = "*"
 _ARN_PARTS = 6
 _ALL_OF_A_KIND = re.compile(r"(?:[A-Za-z-]+[:/])?\*")
-_IN_ACCOUNT = re.compile(r"arn:[^:]*:[^:]*:[^:]*:(\d{12}):")
 _REFERENCE = re.compile(r"\$\{(?:data\.)?([A-Za-z0-9_-]+)")
 #: services whose actions are checked against resources of another
 _ALSO = {"autoscaling": ("ec2",), "ec2-instance-connect": ("ec2",), "ssm": ("ec2",)}
@@ -88,17 +88,16 @@ class Question:
 
 def openings(subject: Subject, question: Question) -> Iterator[Opening]:
     """Each statement by which the subject may do it, once."""
-    given = allowing(subject, question.action)
+    own = rights(subject)
+    given = own.allowing(question.action)
     if not given:
         return
-    policies = tuple(one for one in subject.policies if one.kind not in {PolicyKind.TRUST, PolicyKind.RESOURCE})
-    denied = denying(subject, question.action)
-    bounds = _bounds(subject, question.action)
-    home = _home(policies)
+    denied, bounds = own.denying(question.action), own.bounding(question.action)
+    home = own.account or ACCOUNT
     for held in given:
         for request in _requests(held[1], question, denied, bounds, home):
             by_it = applies(held[1], request, version=held[0].version)
-            if by_it and judge(policies, request):
+            if by_it and judge(own.policies, request):
                 yield Opening(held=held, request=request)
                 break
 
@@ -106,24 +105,6 @@ def openings(subject: Subject, question: Question) -> Iterator[Opening]:
 def opening(subject: Subject, question: Question) -> Opening | None:
     """The first of them."""
     return next(openings(subject, question), None)
-
-
-def _home(policies: tuple[AwsPolicy, ...]) -> str:
-    """The account that the policies are of, as far as they say: `*` reaches no other, and a Deny may name it."""
-    named = (
-        found[1]
-        for policy in policies
-        for statement in policy.statements
-        for pattern in (*statement.resources, *statement.not_resources)
-        if (found := _IN_ACCOUNT.match(pattern))
-    )
-    return next(named, ACCOUNT)
-
-
-def _bounds(subject: Subject, action: str) -> list[Statement]:
-    """What a boundary or a session allows of it."""
-    kinds = (PolicyKind.BOUNDARY, PolicyKind.SESSION)
-    return [statement for kind in kinds for _, statement in allowing(subject, action, kind)]
 
 
 def _requests(

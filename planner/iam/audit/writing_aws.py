@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.iam.audit.find import NODES, Held, allowing, of_statement, of_subject, statements, subjects
+from planner.iam.audit.by_action import allowing
+from planner.iam.audit.find import NODES, Held, of_statement, of_subject, statements, subjects
 from planner.iam.audit.grouped import dropped, given, plain
 from planner.iam.audit.lines import guarded, instead, only, without, written
 from planner.iam.audit.powers import ADMINISTERS, CREDENTIAL_MAKERS, MANAGED, MANAGED_ON_NODES, POLICY_WRITERS

@@ -34,6 +34,7 @@ from planner.model.policy import AwsPolicy, PolicyKind, Statement
 _WITH_VARIABLES: Final = "2012-10-17"
 _ASSUME: Final = {"Federated": "sts:AssumeRoleWithWebIdentity"}
 _ACCOUNT_PART: Final = 4
+_KINDS: Final = tuple(PolicyKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ def judge(
 ) -> Verdict:
     """The verdict of identity policies, boundaries and session policies, in any order; trust policies among them say nothing to it."""
     context = _folded(request.context)
-    by_kind: dict[PolicyKind, list[AwsPolicy]] = {kind: [] for kind in PolicyKind}
+    by_kind: dict[PolicyKind, list[AwsPolicy]] = {kind: [] for kind in _KINDS}
     for policy in policies:
         by_kind[policy.kind].append(policy)
     resource = [*by_kind[PolicyKind.RESOURCE], *(resource_policies or ())]
