@@ -85,6 +85,8 @@ class _AzureStack(CloudStack):
                 "features": {},
                 "subscription_id": given.account,
                 "tenant_id": given.tenant,
+                # for OIDC and managed identities; whoever is signed in to the CLI stays who he is
+                "client_id": given.role_arn,
                 "storage_use_azuread": True,
                 "resource_provider_registrations": "none",
             },
@@ -92,7 +94,7 @@ class _AzureStack(CloudStack):
 
 
 class FoundationStack(_AzureStack):
-    """Variables: `ELSEWHERE`.  Outputs: `identities` {identity: client id}, `boundaries` (none on Azure), `skyplan_yaml`.
+    """Variables: `ELSEWHERE`.  Outputs: `identities` {identity: client id}, `boundaries` (none on Azure), `skyplan_yaml`, with CI `ci`.
 
     Raises ValueError without a subscription or a resource group: roles are made in them.
     """
@@ -122,7 +124,8 @@ class FoundationStack(_AzureStack):
             ("resource_group", given.resource_group),
             *role_lines(made.clients),
         )
-        self.foundation_outputs(given, made.clients, lines)
+        ci = {"tenant": given.tenant or "", "client_ids": made.clients} if given.ci else None
+        self.foundation_outputs(given, made.clients, lines, ci=ci)
 
 
 class NetworkStack(_AzureStack):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from modules import cdk, schema
@@ -51,16 +52,29 @@ class CloudStack(cdk.Stack):
         cdk.output(self, "skyplan_yaml", f"targets:\n  - {text}\n", "The target, for skyplan.yaml")
 
 
+#: by backend: the cloud whose store it is, settings by which a user says who keeps the state, and how it is said that the stack's role does
+_KEEPERS: dict[str, tuple[Cloud, tuple[str, ...], Callable[[str], dict[str, Any]]]] = {
+    "s3": (
+        Cloud.AWS,
+        ("assume_role", "role_arn"),
+        lambda role: {"assume_role": {"role_arn": role, "session_name": "skyplan"}},
+    ),
+    "gcs": (Cloud.GCP, ("impersonate_service_account",), lambda role: {"impersonate_service_account": role}),
+    "azurerm": (Cloud.AZURE, ("client_id",), lambda role: {"client_id": role}),
+}
+
+
 def _keeper(given: StackBase) -> dict[str, Any]:
     """As whom Terraform keeps the stack's state: the role that applies the stack, whose rights on its own states the foundation gives it.
 
-    Only for a stack of AWS in S3, and where the user's own settings name no other role.
+    Only where the store lies in the stack's own cloud, and the user's own settings name nobody else.
     """
-    if given.backend.kind != "s3" or given.cloud is not Cloud.AWS or not given.role_arn:
+    cloud, names, said = _KEEPERS.get(given.backend.kind, (None, (), lambda _: {}))
+    if cloud is not given.cloud or not given.role_arn:
         return {}
-    if any(name.startswith(("assume_role", "role_arn")) for name, _ in given.backend.settings):
+    if any(name.startswith(names) for name, _ in given.backend.settings):
         return {}
-    return {"assume_role": {"role_arn": given.role_arn, "session_name": "skyplan"}}
+    return said(given.role_arn)
 
 
 def role_lines(identities: dict[str, str]) -> tuple[tuple[str, str], ...]:

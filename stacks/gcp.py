@@ -73,7 +73,7 @@ class _GcpStack(CloudStack):
 
 
 class FoundationStack(_GcpStack):
-    """Outputs: `identities` {identity: email}, `boundaries` (none on GCP), `skyplan_yaml`.
+    """Outputs: `identities` {identity: email}, `boundaries` (none on GCP), `skyplan_yaml`, with CI `ci`.
 
     Raises ValueError without the project's id: roles are made in it, and conditions name what lies in it.
     """
@@ -87,7 +87,8 @@ class FoundationStack(_GcpStack):
             FoundationProps(project=given.project, account=given.account, identities=given.identities, ci=given.ci),
         )
         lines = (("project", given.account), *role_lines(made.emails))
-        self.foundation_outputs(given, made.emails, lines)
+        ci = {"workload_identity_provider": made.provider, "audience": given.ci.audience} if given.ci else None
+        self.foundation_outputs(given, made.emails, lines, ci=ci)
 
 
 class NetworkStack(_GcpStack):

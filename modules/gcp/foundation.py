@@ -35,11 +35,11 @@ class FoundationProps:
 
 
 class Foundation(cdk.Construct):
-    """Everything of it.  `emails`: identity -> reference to its service account's address."""
+    """Everything of it.  `emails`: identity -> reference to its service account's address; `provider`: reference to the name of CI's, "" without CI."""
 
     def __init__(self, scope: cdk.Stack, props: FoundationProps) -> None:
         super().__init__(scope, "foundation")
-        self._props, self._becoming = props, ""
+        self._props, self._becoming, self.provider = props, "", ""
         subjects = sorted({subject for one in props.identities for subject in one.subjects})
         self._pool = self._federation(props.ci, subjects) if props.ci and subjects else None
         self.emails = {one.identity.value: self._identity(one) for one in props.identities}
@@ -136,7 +136,7 @@ class Foundation(cdk.Construct):
             },
         )
         listed = ", ".join(f"'{_cel(subject)}'" for subject in subjects)
-        cdk.Resource(
+        provider = cdk.Resource(
             self,
             _PROVIDER,
             "google_iam_workload_identity_pool_provider",
@@ -149,6 +149,7 @@ class Foundation(cdk.Construct):
                 "oidc": {"issuer_uri": ci.issuer, "allowed_audiences": [ci.audience]},
             },
         )
+        self.provider = provider.ref("name")
         return pool
 
 

@@ -246,12 +246,13 @@ def _session(where: Where) -> Any:
         from azure.identity import DefaultAzureCredential  # noqa: PLC0415
     except ImportError as error:
         raise errors_map.missing("Azure", "azure-identity and requests", "azure") from error
-    role = (
-        {}
-        if where.role is None
-        else {"managed_identity_client_id": where.role, "workload_identity_client_id": where.role}
-    )
-    return session_of(DefaultAzureCredential(**role))
+    if where.role is None:
+        return session_of(DefaultAzureCredential())
+    from planner.clouds.azure_ci import ci_credential  # noqa: PLC0415 - azure-identity
+
+    found = ci_credential(where.role, os.environ)
+    role = {"managed_identity_client_id": where.role, "workload_identity_client_id": where.role}
+    return session_of(found or DefaultAzureCredential(**role))
 
 
 def _tags(found: dict[str, Any]) -> dict[str, str]:

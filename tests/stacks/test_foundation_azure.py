@@ -27,6 +27,14 @@ def test_the_stack_holds_the_contract(made):
     holds(Cloud.AZURE, made)
 
 
+def test_what_the_ci_names_is_an_output(made, render):
+    assert made["output"]["ci"]["value"] == {
+        "tenant": azure_inputs.BASE["tenant"],
+        "client_ids": made["output"]["identities"]["value"],
+    }
+    assert "ci" not in render(foundation(Cloud.AZURE, ci=None))["output"]
+
+
 def test_a_pull_request_becomes_the_planner_alone_and_the_branch_the_others(made):
     by_subject: dict[str, set[str]] = {}
     for body in made["resource"]["azurerm_federated_identity_credential"].values():

@@ -27,6 +27,14 @@ def test_the_stack_holds_the_contract(made):
     holds(Cloud.GCP, made)
 
 
+def test_what_the_ci_names_is_an_output(made, render):
+    assert made["output"]["ci"]["value"] == {
+        "workload_identity_provider": "${google_iam_workload_identity_pool_provider.ci.name}",
+        "audience": CI.audience,
+    }
+    assert "ci" not in render(foundation(Cloud.GCP, ci=None))["output"]
+
+
 def test_a_pull_request_becomes_the_planner_alone_and_the_branch_the_others(made):
     members = made["resource"]["google_service_account_iam_member"]
     by_subject: dict[str, set[str]] = {PULL: set(), MAIN: set()}
