@@ -78,10 +78,11 @@ class Rights:
     """What is asked of one subject again and again.
 
     policies  those that decide what it may do
+    plain     nothing takes away of what its own policies give: no Deny, boundary or session
     account   which the policies are of, as far as they say: `*` reaches no other, and a Deny may name it; "" where they do not
     """
 
-    __slots__ = ("_allows", "_denies", "_own", "account", "policies", "subject")
+    __slots__ = ("_allows", "_denies", "_own", "account", "plain", "policies", "subject")
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
@@ -92,6 +93,10 @@ class Rights:
         }
         self._own = self._allows[PolicyKind.IDENTITY]
         self._denies = _Shelf((p, one) for p in self.policies for one in p.statements if one.effect == "Deny")
+        self.plain = all(
+            policy.kind is PolicyKind.IDENTITY and all(one.effect == "Allow" for one in policy.statements)
+            for policy in self.policies
+        )
         named = (
             found[1]
             for policy in self.policies

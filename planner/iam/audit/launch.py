@@ -7,6 +7,7 @@ AWS is judged by witness: a launch, a tag or an end that the project's own bound
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from planner.iam.actions import access_level, expand
 from planner.iam.audit.find import names_action, of_right, of_statement, statements, subjects
@@ -223,6 +224,7 @@ def _azure_read(pattern: str) -> str:
     return pattern.replace("*", "virtualMachines" if pattern.startswith("Microsoft.Compute/") else "TYPE")
 
 
+@lru_cache(maxsize=4096)
 def _reads(pattern: str) -> bool:
     """A wildcard over actions that only read, and not over all of a service."""
     name = pattern.partition(":")[2].lower()

@@ -249,18 +249,20 @@ def _stand_in(found: re.Match[str]) -> str:
     return STRANGER if text[0] == "*" else "x"
 
 
-def resources(statement: Statement, question: Question, home: str = ACCOUNT) -> Iterator[str]:
+def resources(statement: Statement, question: Question, home: str = ACCOUNT) -> tuple[str, ...]:
     """Resources of that kind that a statement reaches: a stranger's for each wildcard, and the named ones where they count."""
     if not question.kind:
-        yield "*"
-        return
+        return ("*",)
     patterns = ("*",) if statement.not_resources else statement.resources
-    service = question.action.partition(":")[0]
-    made = (reached(pattern, question.kind, service, named=question.named, home=home) for pattern in patterns)
-    yield from dict.fromkeys(one for one in made if one)
+    return _all_reached(patterns, question.kind, question.action.partition(":")[0], question.named, home)
 
 
 @lru_cache(maxsize=16384)
+def _all_reached(patterns: tuple[str, ...], kind: str, service: str, named: bool, home: str) -> tuple[str, ...]:
+    made = (reached(pattern, kind, service, named=named, home=home) for pattern in patterns)
+    return tuple(dict.fromkeys(one for one in made if one))
+
+
 def reached(pattern: str, kind: str, service: str, *, named: bool, home: str = ACCOUNT) -> str:
     """A resource of the kind that the pattern takes in; "" where it takes in none, or only named ones and those do not count.
 

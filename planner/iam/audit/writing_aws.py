@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.iam.audit.by_action import allowing
-from planner.iam.audit.find import NODES, Held, of_statement, of_subject, statements, subjects
+from planner.iam.audit.find import NODES, Held, gives, of_statement, of_subject, statements, subjects
 from planner.iam.audit.grouped import dropped, given, plain
 from planner.iam.audit.lines import guarded, instead, only, without, written
 from planner.iam.audit.powers import ADMINISTERS, CREDENTIAL_MAKERS, MANAGED, MANAGED_ON_NODES, POLICY_WRITERS
@@ -134,9 +134,12 @@ def _administers(subject: Subject, held: Held) -> bool:
     wide = statement.not_actions or any(one in {"*", "*:*"} for one in statement.actions)
     if statement.effect != "Allow" or not (wide or len(statement.actions) >= _MOST_OF):
         return False
+    given = [action for action in ADMINISTERS if gives(statement, action)]
+    if len(given) < _MOST_OF:
+        return False
     found = [
         any(one.held[1] is statement for one in openings(subject, Question(action=action, kind=ANY)))
-        for action in ADMINISTERS
+        for action in given
     ]
     return sum(found) >= _MOST_OF
 
