@@ -17,6 +17,7 @@ from planner.app.audit_join import without_unknown
 from planner.app.audit_rights import label
 from planner.app.audit_sources import merged
 from planner.clouds.port import Where
+from planner.iam.read.whose import FOUNDATION_PATH
 from planner.model.diagnostic import Diagnostic, Severity
 from planner.model.errors import CloudError
 from planner.model.finding import Finding, Level
@@ -174,7 +175,7 @@ def _subjects(planned: Audited, live: Audited, ready: Audited) -> Iterator[Findi
     for name, subjects in there.items():
         asked = must.get(name) or may.get(name, ())
         wanted = (*asked, *may.get(name, ()))
-        if not wanted and subjects[0].identity in CONTROL_IDENTITIES and not _founded(planned):
+        if not wanted and _of_foundation(subjects[0]) and not _founded(planned):
             continue
         if not wanted:
             words = f"{label(subjects[0])} {name} is in the account and in no plan"
@@ -185,6 +186,11 @@ def _subjects(planned: Audited, live: Audited, ready: Audited) -> Iterator[Findi
             yield from _missing(kind, asked, subjects)
             if whole:
                 yield from _extra(kind, wanted, subjects)
+
+
+def _of_foundation(subject: Subject) -> bool:
+    """A control identity, or the role by which CI becomes one."""
+    return subject.identity in CONTROL_IDENTITIES or f":role{FOUNDATION_PATH}" in subject.origin
 
 
 def _founded(planned: Audited) -> bool:

@@ -106,7 +106,29 @@ def how_to_apply(given: FoundationInput, path: Path) -> tuple[str, ...]:
         place = backend_config(given.backend, state_key(given.project, given.name), folder=path.parent, root=Path())
     flags = "".join(f" {shlex.quote(f'-backend-config={name}={value}')}" for name, value in place)
     terraform = f"terraform -chdir={shlex.quote(str(path.parent))}"
-    return (f"{terraform} init{flags}", f"{terraform} apply", f"{terraform} output -raw skyplan_yaml")
+    commands = (f"{terraform} init{flags}", f"{terraform} apply", f"{terraform} output -raw skyplan_yaml")
+    return (*commands, f"{terraform} output ci") if ci_lines(given) else commands
+
+
+def ci_lines(given: FoundationInput) -> tuple[str, ...]:
+    """What CI's configuration names, as far as it is known before the stack stands; () where no CI comes in."""
+    if given.ci is None or given.cloud is Cloud.NEBIUS:
+        return ()
+    branch = f"jobs of `{given.ci.branch}`" if given.ci.branch else "jobs of the protected branch"
+    match given.cloud:
+        case Cloud.AWS:
+            entry = given.entry.arn if given.entry else ""
+            planner = next(one.name for one in given.identities if one.identity is Identity.PLANNER)
+            return (
+                f"{branch}: role-to-assume: {entry}",
+                f"pull requests: role-to-assume: {entry.rpartition('/')[0]}/{planner}",
+            )
+        case Cloud.GCP:
+            return (
+                f"all jobs: workload_identity_provider: see the output `ci`; audience: {given.ci.audience}; no service_account",
+            )
+        case _:
+            return ("all jobs: ARM_USE_OIDC=true, ARM_TENANT_ID; identities come from skyplan.yaml",)
 
 
 def scope_of(project: Project, target: Target, market: Market) -> ControlScope:

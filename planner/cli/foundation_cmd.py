@@ -52,13 +52,23 @@ def command(
                 "identities": roles,
                 "boundaries": [one.name for one in given.boundaries],
                 "apply": list(commands),
+                "ci": list(foundation.ci_lines(given)),
             }
         )
         return
     click.echo(str(path))
     lines = (
         f"{given.name}: {', '.join(roles)} of project {given.project} in {cloud} account {given.account}.",
-        "Review it, then apply it as an administrator of the account, and put the last command's lines into skyplan.yaml:",
+        "Review it, then apply it as an administrator of the account, and put the lines of `skyplan_yaml` into the target in skyplan.yaml:",
         *(f"  {one}" for one in commands),
+        *_ci(foundation.ci_lines(given)),
     )
     click.echo("\n".join(lines), err=True)
+
+
+def _ci(lines: tuple[str, ...]) -> tuple[str, ...]:
+    return (
+        ("What CI's own configuration names (docs/control-identities.md):", *(f"  {one}" for one in lines))
+        if lines
+        else ()
+    )

@@ -36,6 +36,7 @@ from tests.unit.app.world import NOW, small_market
 ACCOUNT = "123456789012"
 GROUND, NODES = "/skyplan-foundation/acme/", "/skyplan/acme/"
 ORCHESTRATOR = "skyplan-acme-orchestrator"
+ENTRY = "skyplan-acme-ci"
 ARN = f"arn:aws:iam::{ACCOUNT}"
 CI = CiSettings(
     provider="github",
@@ -110,7 +111,7 @@ def applied(aws):
         trust = subject.of_kind(PolicyKind.TRUST)
         if not trust:
             continue
-        control = subject.identity in CONTROL_IDENTITIES
+        control = subject.identity in CONTROL_IDENTITIES or subject.name == ENTRY
         tags = (
             [] if control else [{"Key": "skyplan:managed", "Value": "true"}, {"Key": "skyplan:job", "Value": "train"}]
         )
@@ -189,6 +190,17 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "no boundary": (
         lambda iam: iam.delete_role_permissions_boundary(RoleName=node()),
         "is planned and not in the account",
+    ),
+    "a right more for CI": (
+        lambda iam: iam.put_role_policy(RoleName=ENTRY, PolicyName="extra", PolicyDocument=policy(ALL)),
+        "extra/All is in the account and not planned",
+    ),
+    "anybody of the account comes in": (
+        lambda iam: iam.update_assume_role_policy(
+            RoleName=ENTRY,
+            PolicyDocument=policy({"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": f"{ARN}:root"}}),
+        ),
+        "trust: trust/",
     ),
     "a role more": (
         lambda iam: iam.create_role(
@@ -301,8 +313,9 @@ def test_other_clouds_are_said_not_to_be_offered() -> None:
 def test_control_identities_that_no_plan_knows_are_left_alone() -> None:
     bare = replace(PROJECT, ci=None)
     role = Subject(cloud=Cloud.AWS, name="skyplan-acme-planner", origin="o", identity=CONTROL_IDENTITIES[0])
-    findings, told = drift(known(bare), lambda where: Answer(Audited(subjects=(role,))))
-    assert not any("skyplan-acme-planner" in f.message for f in findings)
+    entry = Subject(cloud=Cloud.AWS, name=ENTRY, origin=f"{ARN}:role{GROUND}{ENTRY}")
+    findings, told = drift(known(bare), lambda where: Answer(Audited(subjects=(role, entry))))
+    assert not any(name in f.message for f in findings for name in ("skyplan-acme-planner", ENTRY))
     assert any("foundation" in d.summary for d in told)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from planner.app.foundation import ci_subjects, foundation_input, scope_of
+from planner.app.foundation import ci_lines, ci_subjects, foundation_input, how_to_apply, scope_of
 from planner.app.inputs import checked_project, load_market
 from planner.cli.entry import call
 from planner.model.errors import InputError
@@ -16,6 +17,7 @@ from planner.model.grants import Identity
 from planner.model.offer import Cloud
 from planner.model.project import CiSettings
 from planner.model.words import words_of
+from stacks.app import document
 
 PROJECT = """\
 project: acme
@@ -74,6 +76,10 @@ def test_writes_the_stack_and_says_how_to_apply_it(run, tmp_path):
     assert "terraform -chdir=foundation/fnd-aws-prod init -backend-config=bucket=acme-tfstate" in err
     assert "-backend-config=key=skyplan/acme/fnd-aws-prod.tfstate" in err
     assert "terraform -chdir=foundation/fnd-aws-prod apply" in err
+    assert "terraform -chdir=foundation/fnd-aws-prod output ci" in err
+    path = "arn:aws:iam::123456789012:role/skyplan-foundation/acme/skyplan-acme"
+    assert f"jobs of `main`: role-to-assume: {path}-ci\n" in err
+    assert f"pull requests: role-to-assume: {path}-planner\n" in err
 
 
 def test_json_says_the_same(run):
@@ -84,7 +90,8 @@ def test_json_says_the_same(run):
     assert said["path"] == "o/fnd-aws-prod/cdk.tf.json"
     assert said["identities"]["deployer"] == "skyplan-acme-deployer"
     assert said["boundaries"] == ["skyplan-acme-node-boundary", "skyplan-acme-orchestrator-boundary"]
-    assert len(said["apply"]) == 3
+    assert [line.rpartition(" ")[2] for line in said["apply"]][-3:] == ["apply", "skyplan_yaml", "ci"]
+    assert [line.rpartition("/")[2] for line in said["ci"]] == ["skyplan-acme-ci", "skyplan-acme-planner"]
 
 
 def test_what_lies_in_the_folder_stays(run, tmp_path):
@@ -102,6 +109,56 @@ def test_the_same_input_writes_the_same_bytes(run, tmp_path):
     first = path.read_bytes()
     run(PROJECT, "--cloud", "aws")
     assert path.read_bytes() == first
+
+
+TARGETS = {
+    Cloud.AWS: '{name: no, cloud: aws, account: "012345678901", regions: [us-east-1]}',
+    Cloud.GCP: "{name: t-1, cloud: gcp, project: acme-ml-prod}",
+    Cloud.AZURE: "{name: t, cloud: azure, subscription: 00000000-0000-0000-0000-00000000000a, resource_group: rg, tenant: 00000000-0000-0000-0000-00000000000b}",
+    Cloud.NEBIUS: "{name: t, cloud: nebius, project: project-e00acme, tenant: tenant-e00acme}",
+}
+#: what Terraform fills in, by the end of the reference
+FILLED = {
+    Cloud.AWS: lambda ref: (
+        f"arn:aws:iam::012345678901:{'policy' if '_policy.' in ref else 'role'}/skyplan-foundation/acme/{ref.split('.')[1]}"
+    ),
+    Cloud.GCP: lambda ref: f"skyplan-acme-{ref.split('.')[1]}@acme-ml-prod.iam.gserviceaccount.com",
+    Cloud.AZURE: lambda _: "11111111-0000-4000-8000-000000000000",
+    Cloud.NEBIUS: lambda _: "serviceaccount-e00acme",
+}
+
+
+@pytest.mark.parametrize("cloud", Cloud)
+def test_the_lines_for_skyplan_yaml_are_a_project_file_that_names_the_same_target(tmp_path, cloud):
+    """As an administrator pastes them: Terraform's output after an apply, below the project's name."""
+    ci = "foundation: {ci: {provider: github, repository: acme/infra, branch: main}}\n"
+    project, market = project_of(tmp_path, f"project: acme\ntargets: [{TARGETS[cloud]}]\n{ci}")
+    made = document(foundation_input(project, market, cloud, None))
+    text = re.sub(r"\$\{([^}]*)\}", lambda found: FILLED[cloud](found[1]), made["output"]["skyplan_yaml"]["value"])
+    pasted, _ = project_of(tmp_path, f"project: acme\n{text}")
+    (target,), (meant,) = pasted.targets, project.targets
+    same = ("name", "cloud", "account", "resource_group", "tenant")
+    assert [getattr(target, field) for field in same] == [getattr(meant, field) for field in same]
+    roles = (target.deployer_role, target.orchestrator_role)
+    assert all(roles) is (cloud is not Cloud.NEBIUS)
+    assert bool(target.permissions_boundary) is (cloud is Cloud.AWS)
+    if cloud in {Cloud.AWS, Cloud.GCP}:
+        assert "deployer" in roles[0]
+        assert "orchestrator" in roles[1]
+
+
+@pytest.mark.parametrize(
+    ("cloud", "words"),
+    [(Cloud.GCP, "audience: skyplan"), (Cloud.AZURE, "ARM_USE_OIDC=true"), (Cloud.NEBIUS, None)],
+)
+def test_what_the_ci_names_is_told_where_a_ci_comes_in(tmp_path, cloud, words):
+    ci = "foundation: {ci: {provider: github, repository: acme/infra, branch: main}}\n"
+    head = f"project: acme\ntargets: [{TARGETS[cloud]}]\n"
+    lines = ci_lines(foundation_input(*project_of(tmp_path, head + ci), cloud, None))
+    assert words in " ".join(lines) if words else lines == ()
+    without = foundation_input(*project_of(tmp_path, head), cloud, None)
+    assert ci_lines(without) == ()
+    assert len(how_to_apply(without, tmp_path / "x" / "cdk.tf.json")) == 3
 
 
 def test_all_that_is_missing_is_said_at_once_and_nothing_written(run, tmp_path):
