@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
+from planner.app.foundation import AUDIENCES
+from planner.clouds import azure_ci
 from planner.iam.evaluate.gcp import judge
-from planner.iam.foundation import azure
+from planner.iam.foundation import aws_entry, aws_names, azure
 from planner.model.grants import Identity
 from planner.model.offer import Cloud
 from planner.model.policy import RoleBinding
-from tests.stacks.control_inputs import CLOUDS, foundation, renderer, scope
+from tests.stacks.control_inputs import CLOUDS, MAIN, foundation, renderer, scope
 from tests.stacks.foundation_page import page
+from tests.unit.iam.aws_scope import SCOPE as AWS_SCOPE
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "control-identities.md"
@@ -25,6 +30,21 @@ def test_the_page_is_what_the_renderers_say(request):
     if request.config.getoption("--update-golden", default=False):
         PAGE.write_text(made, encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == made
+
+
+def test_what_the_page_tells_ci_to_name_is_what_the_foundations_make(render):
+    snippets = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", page(), re.DOTALL)]
+    aws, gcp, azure_ = snippets
+    role = aws["apply"][0]["with"]["role-to-assume"]
+    assert role == aws_entry.entry(AWS_SCOPE, (MAIN,)).arn
+    assert aws["pull-request"][0]["with"]["role-to-assume"] == aws_names.role(AWS_SCOPE, Identity.PLANNER)
+    pools = render(foundation(Cloud.GCP))["resource"]["google_iam_workload_identity_pool"]
+    pool = pools["ci"]["workload_identity_pool_id"]
+    assert f"/workloadIdentityPools/{pool}/providers/ci" in gcp["apply"][0]["with"]["workload_identity_provider"]
+    assert gcp["apply"][0]["with"]["audience"] == AUDIENCES[Cloud.GCP]
+    assert set(azure_["apply"][0]["env"]) == {"ARM_USE_OIDC", "ARM_USE_AZUREAD", "ARM_TENANT_ID"}
+    assert AUDIENCES[Cloud.AZURE] == azure_ci.AUDIENCE
+    assert AUDIENCES[Cloud.AZURE] in page()
 
 
 def test_variables_of_azure_are_those_that_its_roles_name(render):

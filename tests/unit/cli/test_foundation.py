@@ -161,6 +161,18 @@ def test_what_the_ci_names_is_told_where_a_ci_comes_in(tmp_path, cloud, words):
     assert len(how_to_apply(without, tmp_path / "x" / "cdk.tf.json")) == 3
 
 
+def test_the_example_names_what_its_own_foundation_makes(tmp_path):
+    text = Path(__file__).parents[3].joinpath("examples", "skyplan.yaml").read_text(encoding="utf-8")
+    project, market = project_of(tmp_path, text)
+    given, target = foundation_input(project, market, Cloud.AWS, None), project.targets[0]
+    made = document(given)["resource"]
+    roles = [made["aws_iam_role"][word] for word in ("deployer", "orchestrator")]
+    boundary = made["aws_iam_policy"]["skyplan-acme-llm-node-boundary"]
+    arns = [f"arn:aws:iam::{target.account}:role{one['path']}{one['name']}" for one in roles]
+    assert [target.deployer_role, target.orchestrator_role] == arns
+    assert target.permissions_boundary == f"arn:aws:iam::{target.account}:policy{boundary['path']}{boundary['name']}"
+
+
 def test_all_that_is_missing_is_said_at_once_and_nothing_written(run, tmp_path):
     code, out, err = run("project: acme\ntargets: [{name: prod, cloud: aws, regions: [nowhere-*]}]\n", "--cloud", "aws")
     assert (code, out) == (1, "")

@@ -54,6 +54,16 @@ def test_the_examples_are_without_a_problem(file: Path) -> None:
     assert [_errors(_JOBS, document) for document in documents_of(text)] == [[]] * len(jobs)
 
 
+def test_what_the_example_project_shows_as_a_comment_is_right_too() -> None:
+    head, mark, tail = (EXAMPLES / "skyplan.yaml").read_text(encoding="utf-8").partition("# iam:\n")
+    text = head + (mark + tail).replace("# ", "", 1).replace("\n# ", "\n")
+    project, problems = project_of(text)
+    assert problems == ()
+    assert [(one.rule, one.grant) for one in project.suppressions] == [("SKY-IAM-301", "*corpus-mirror*")]
+    (document,) = documents_of(text)
+    assert _errors(_PROJECTS, document) == []
+
+
 def test_the_example_project_has_the_schemas_form() -> None:
     assert len(JOB_FILES) >= 4
     (document,) = documents_of((EXAMPLES / "skyplan.yaml").read_text(encoding="utf-8"))
