@@ -173,6 +173,20 @@ def test_the_example_names_what_its_own_foundation_makes(tmp_path):
     assert target.permissions_boundary == f"arn:aws:iam::{target.account}:policy{boundary['path']}{boundary['name']}"
 
 
+def test_the_guides_project_file_is_one_and_its_links_lead_somewhere(tmp_path):
+    docs = Path(__file__).parents[3] / "docs"
+    text = (docs / "iam.md").read_text(encoding="utf-8")
+    first = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)[0]
+    given = foundation_input(*project_of(tmp_path, first), Cloud.AWS, None)
+    assert {one.identity.value: one.trusted for one in given.identities if one.trusted} == {
+        "orchestrator": ("arn:aws:iam::123456789012:role/on-call",)
+    }
+    assert given.entry
+    links = re.findall(r"\]\(([^)#]+)", text)
+    assert len(links) >= 5
+    assert [link for link in links if not (docs / link).exists()] == []
+
+
 def test_all_that_is_missing_is_said_at_once_and_nothing_written(run, tmp_path):
     code, out, err = run("project: acme\ntargets: [{name: prod, cloud: aws, regions: [nowhere-*]}]\n", "--cloud", "aws")
     assert (code, out) == (1, "")
