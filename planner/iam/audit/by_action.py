@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from planner.iam.audit.find import Held, gives, sorted_out, statements
-from planner.model.policy import AwsPolicy, PolicyKind, Statement, Subject
+from planner.iam.audit.find import Held, gives, sorted_out, statements, subjects
+from planner.model.offer import Cloud
+from planner.model.policy import Audited, AwsPolicy, PolicyKind, Statement, Subject
 
 _IN_ACCOUNT: Final = re.compile(r"arn:[^:]*:[^:]*:[^:]*:(\d{12}):")
 _WITHOUT_RIGHTS: Final = frozenset({PolicyKind.TRUST, PolicyKind.RESOURCE})
@@ -139,3 +140,8 @@ def allowing(subject: Subject, *actions: str) -> Sequence[Held]:
     """The Allow statements of its own policies that give the first of the actions that is given at all."""
     own = rights(subject)
     return next((held for action in actions if (held := own.allowing(action))), ())
+
+
+def having(audited: Audited, *actions: str) -> Iterator[Subject]:
+    """Subjects in AWS to whom some policy of theirs gives one of the actions: of the others there is nothing to ask."""
+    return (one for one in subjects(audited, Cloud.AWS) if allowing(one, *actions))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from planner.iam.audit.by_action import allowing
+from planner.iam.audit.by_action import having
 from planner.iam.audit.find import of_statement, subjects
 from planner.iam.audit.grouped import dropped, given, together
 from planner.iam.audit.lines import guarded, instead, only, written
@@ -52,10 +52,7 @@ def any_role_to_service(audited: Audited) -> Iterator[Finding]:
 
 
 def _handed(audited: Audited, service: str, makers: Sequence[tuple[str, str]], message: str) -> Iterator[Finding]:
-    for subject in subjects(audited, Cloud.AWS):
-        # the question that most subjects fail at, and that costs nothing
-        if not allowing(subject, *(action for action, _ in makers)):
-            continue
+    for subject in having(audited, *(action for action, _ in makers)):
         handed = opening(subject, _any_role(service))
         if handed is None:
             continue
@@ -89,7 +86,7 @@ def role_to_any_service(audited: Audited) -> Iterator[Finding]:
         present=(_SERVICE_KEY,),
         named=True,
     )
-    for subject in subjects(audited, Cloud.AWS):
+    for subject in having(audited, PASS):
         for found in openings(subject, asked):
             statement = found.held[1]
             repaired = guarded(only(statement, [PASS]), Test(operator="StringEquals", key=_SERVICE_KEY, values=(EC2,)))
@@ -184,7 +181,7 @@ def role_swapped(audited: Audited) -> Iterator[Finding]:
 
 def code_run(audited: Audited) -> Iterator[Finding]:
     """212."""
-    for subject in subjects(audited, Cloud.AWS):
+    for subject in having(audited, *(row[0][0] for row in CODE_RUNNERS)):
         for row in CODE_RUNNERS:
             found = [opening(subject, Question(action=action, kind=kind, guard=tagged)) for action, kind in row]
             held = [one for one in found if one is not None]

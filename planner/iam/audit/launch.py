@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from planner.iam.actions import access_level, expand
+from planner.iam.audit.by_action import having
 from planner.iam.audit.find import names_action, of_right, of_statement, statements, subjects
 from planner.iam.audit.grouped import each
 from planner.iam.audit.lines import guarded, instead, only, written
@@ -40,7 +41,7 @@ _READS = ("describe", "get", "list")
 
 def untagged(audited: Audited) -> Iterator[Finding]:
     """101."""
-    for subject in subjects(audited, Cloud.AWS):
+    for subject in having(audited, *LAUNCHES):
         guard = tags(subject, "aws:requesttag/")
         for found in each(subject, [Question(action=action, kind="instance", guard=guard) for action in LAUNCHES]):
             test = Test(operator="StringEquals", key=f"aws:RequestTag/{PROJECT}", values=(project_of(subject),))
@@ -49,7 +50,7 @@ def untagged(audited: Audited) -> Iterator[Finding]:
 
 def others_ended(audited: Audited) -> Iterator[Finding]:
     """102."""
-    for subject in subjects(audited, Cloud.AWS):
+    for subject in having(audited, *ENDS):
         guard = tags(subject, "aws:resourcetag/", "ec2:resourcetag/", others=("ec2:instanceprofile",))
         for found in each(subject, [Question(action=action, kind="instance", guard=guard) for action in ENDS]):
             test = Test(operator="StringEquals", key=f"aws:ResourceTag/{PROJECT}", values=(project_of(subject),))
@@ -94,7 +95,7 @@ def _azure_ended(subject: Subject, assignment: RoleAssignment, able: list[str]) 
 
 def retagged(audited: Audited) -> Iterator[Finding]:
     """103.  Creating and deleting tags apart: what guards the one does not exist for the other."""
-    for subject in subjects(audited, Cloud.AWS):
+    for subject in having(audited, CREATE_TAGS, DELETE_TAGS):
         own = Test(operator="StringEquals", key=f"aws:ResourceTag/{PROJECT}", values=(project_of(subject),))
         made = Test(operator="StringEquals", key="ec2:CreateAction", values=("RunInstances",))
         guard = tags(subject, "aws:resourcetag/", "ec2:resourcetag/", others=("ec2:createaction",))
@@ -105,7 +106,7 @@ def retagged(audited: Audited) -> Iterator[Finding]:
 
 def any_type(audited: Audited) -> Iterator[Finding]:
     """104."""
-    for subject in subjects(audited, Cloud.AWS):
+    for subject in having(audited, RUN):
         asked = Question(
             action=RUN,
             kind="instance",
@@ -119,7 +120,7 @@ def any_type(audited: Audited) -> Iterator[Finding]:
 
 def any_identity(audited: Audited) -> Iterator[Finding]:
     """105."""
-    for subject in subjects(audited, Cloud.AWS):
+    for subject in having(audited, RUN):
         asked = Question(action=RUN, kind="instance", guard=_PINS.__contains__)
         for found in each(subject, [asked]):
             test = Test(
@@ -132,7 +133,7 @@ def any_identity(audited: Audited) -> Iterator[Finding]:
 
 def any_region(audited: Audited) -> Iterator[Finding]:
     """106."""
-    for subject in subjects(audited, Cloud.AWS):
+    for subject in having(audited, RUN):
         asked = Question(
             action=RUN,
             kind="instance",
@@ -148,7 +149,7 @@ def any_region(audited: Audited) -> Iterator[Finding]:
 
 def any_image(audited: Audited) -> Iterator[Finding]:
     """107."""
-    for subject in subjects(audited, Cloud.AWS):
+    for subject in having(audited, RUN):
         others = ("ec2:owner", "ec2:imageid", "ec2:launchtemplate")
         asked = Question(
             action=RUN,

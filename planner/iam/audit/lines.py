@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from planner.model.policy import Permit, RoleAssignment, RoleBinding, Statement, Test
 
@@ -29,22 +29,16 @@ def written(*rights: Right) -> str:
     return ",\n".join(_indented(document(right), "\n") for right in rights)
 
 
-def _indented(value: Any, line: str) -> str:
+def _indented(value: object, line: str) -> str:
     """JSON by an indent of two, as `json.dumps` writes it: with an indent that takes the slow way, and each fix of an audit is written so."""
     inner = f"{line}  "
-    match value:
-        case dict():
-            of: dict[str, Any] = value
-            rows = [f"{_text(key)}: {_indented(one, inner)}" for key, one in of.items()]
-            return f"{{{inner}{f',{inner}'.join(rows)}{line}}}" if rows else "{}"
-        case list() | tuple():
-            many: Sequence[Any] = value
-            rows = [_indented(one, inner) for one in many]
-            return f"[{inner}{f',{inner}'.join(rows)}{line}]" if rows else "[]"
-        case str():
-            return _text(value)
-        case _:
-            return json.dumps(value)
+    if isinstance(value, dict):
+        rows = [f"{_text(key)}: {_indented(one, inner)}" for key, one in cast("dict[str, object]", value).items()]
+        return f"{{{inner}{f',{inner}'.join(rows)}{line}}}" if rows else "{}"
+    if isinstance(value, list | tuple):
+        rows = [_indented(one, inner) for one in cast("Sequence[object]", value)]
+        return f"[{inner}{f',{inner}'.join(rows)}{line}]" if rows else "[]"
+    return _text(value) if isinstance(value, str) else json.dumps(value)
 
 
 def guarded(statement: Statement, *tests: Test) -> Statement:

@@ -124,9 +124,17 @@ def matches(pattern: str, text: str, form: Form, lookup: Lookup, *, variables: b
     if pattern == "*":
         return True
     if not (variables and "${" in pattern):
-        return _fixed(pattern, form).fullmatch(text) is not None
+        before = _before_wild(pattern)
+        if before == pattern:
+            return pattern == text
+        # most patterns that are asked differ here: an expression of each would be made for nothing
+        return text.startswith(before) and _fixed(pattern, form).fullmatch(text) is not None
     values = _values(pattern, lookup, variables)
     return values is not None and _regex(pattern, form, values, variables).fullmatch(text) is not None
+
+
+def _before_wild(pattern: str) -> str:
+    return pattern.partition("*")[0].partition("?")[0]
 
 
 @lru_cache(maxsize=16384)
