@@ -30,6 +30,7 @@ ONE: Final = _Wild("?")
 #: one character, or one `${…}` whole
 Token = str | _Wild
 Tokens = tuple[Token, ...]
+_ANYTHING: Final[Tokens] = (MANY,)
 
 
 @lru_cache(maxsize=65536)
@@ -79,6 +80,10 @@ def _takes(have: Token, want: Token) -> bool:
 def meet(one: Tokens, other: Tokens) -> bool:
     """Some text matches both.  A value known later may be any text, so that this errs towards yes."""
     left, right = _open(one), _open(other)
+    if _ANYTHING in (left, right):
+        return True
+    if not (_begin_alike(left, right) and _begin_alike(left[::-1], right[::-1])):
+        return False
     row = {0}
     row = _skip(row, right)
     for token in left:
@@ -88,6 +93,17 @@ def meet(one: Tokens, other: Tokens) -> bool:
     return len(right) in row
 
 
+def _begin_alike(left: Tokens, right: Tokens) -> bool:
+    """Up to the first wildcard over many, no letter stands against another: that settles most of what is asked, at the first letters."""
+    for one, other in zip(left, right, strict=False):
+        if one is MANY or other is MANY:
+            return True
+        if one is not ONE and other is not ONE and one != other:
+            return False
+    return True
+
+
+@lru_cache(maxsize=65536)
 def _open(pattern: Tokens) -> Tokens:
     return tuple(MANY if isinstance(token, str) and len(token) > 1 else token for token in pattern)
 
@@ -133,7 +149,7 @@ def includes_arn(have: str, want: str) -> bool:
     """Of ARNs: part by part, since no wildcard but the last part's spans a colon."""
     if have in {"*", want}:
         return True
-    left, right = _split(tokens(have)), _split(tokens(want))
+    left, right = _parts(have), _parts(want)
     if (len(left) == ARN_PARTS) != (len(right) == ARN_PARTS):
         return False
     if len(left) != ARN_PARTS:
@@ -150,10 +166,16 @@ def arns_meet(one: str, other: str) -> bool:
 @lru_cache(maxsize=65536)
 def parts_meet(one: str, other: str) -> bool:
     """Some ARN of the usual six parts is both: no wildcard takes a colon for a letter.  Too strict where a Deny is weighed; right for what a type is."""
-    left, right = _split(tokens(one)), _split(tokens(other))
+    left, right = _parts(one), _parts(other)
     if len(left) != ARN_PARTS or len(right) != ARN_PARTS:
         return meet(tokens(one), tokens(other))
-    return all(meet(a, b) for a, b in zip(left, right, strict=True))
+    # from the last, where ARNs of one service differ
+    return all(meet(a, b) for a, b in zip(reversed(left), reversed(right), strict=True))
+
+
+@lru_cache(maxsize=65536)
+def _parts(pattern: str) -> tuple[Tokens, ...]:
+    return tuple(_split(tokens(pattern)))
 
 
 def _split(pattern: Tokens) -> list[Tokens]:
