@@ -133,7 +133,8 @@ RULES: tuple[Rule, ...] = (
         level=Level.MEDIUM,
         why=(
             "Names of buckets are the whole world's. If the bucket is deleted and somebody else takes its name, the job reads that one's data, or writes its "
-            "checkpoints there. Asked only where the account is known; skyplan's own jobs do it as soon as the target names its account. Whose bucket keeps the project's state no setting says, so that its control identities are left out."
+            "checkpoints there. Control identities are asked as anybody is. Of a job's nodes it is asked where their account is known: a target that "
+            "names none has no account to demand."
         ),
         fix="Require `aws:ResourceAccount` (or `aws:ResourceOrgID`).",
         check=data_aws.anybodys_bucket,

@@ -31,7 +31,6 @@ from planner.iam.audit.guards import (
 from planner.iam.audit.lines import compact, guarded, instead, only, without, written
 from planner.iam.audit.patterns import meet, parts_meet, tokens
 from planner.model.finding import Finding
-from planner.model.grants import CONTROL_IDENTITIES
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, AwsPolicy, PolicyKind, Statement, Subject, Test
 
@@ -388,8 +387,8 @@ def anybodys_bucket(audited: Audited) -> Iterator[Finding]:
     for subject in subjects(audited, Cloud.AWS):
         # that a key is in an account does not say that the node is
         own = own_accounts(subject, named=subject.identity is None)
-        # an account that the project does not name cannot be asked for, nor whose bucket keeps its state
-        if subject.identity in CONTROL_IDENTITIES or (subject.identity is not None and not own):
+        # a job's target that names no account leaves nothing to ask for: what it means by "its own" is not known here
+        if subject.identity in NODES and not own:
             continue
         for policy, statement in statements(subject) if allowing(subject, GET, PUT, LIST) else ():
             used = [use for use in (GET, PUT, LIST) if _still(subject, statement, use)]

@@ -15,7 +15,6 @@ from planner.iam.audit.lines import compact, written
 from planner.iam.audit.patterns import includes, includes_action, tokens
 from planner.iam.audit.places import azure_level
 from planner.model.finding import Finding
-from planner.model.grants import CONTROL_IDENTITIES
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, Permit, RoleAssignment, RoleBinding, Subject
 
@@ -201,8 +200,8 @@ def lists_under_names(audited: Audited) -> Iterator[Finding]:
             if binding in by_name and "objectListPrefix" not in binding.condition:
                 message = f"listing {binding.on} is checked on the bucket, which the condition on object names never fits: it fails"
             elif (
-                subject.identity not in CONTROL_IDENTITIES  # the names of states are no secret of the data's
-                and not binding.condition
+                "objectListPrefix" not in binding.condition
+                and "/objects/" not in binding.condition
                 and not _permits(binding, "storage.objects.get")
                 and any(one.on == binding.on for one in by_name)
             ):

@@ -14,7 +14,17 @@ from planner.iam.documents import policy_from
 from planner.iam.read.terraform import read_terraform
 from planner.model.grants import Grant, Identity, Permission
 from planner.model.offer import Cloud
-from planner.model.policy import Audited, AwsPolicy, Permit, PolicyKind, RoleAssignment, RoleBinding, Statement, Subject
+from planner.model.policy import (
+    Audited,
+    AwsPolicy,
+    Permit,
+    PolicyKind,
+    RoleAssignment,
+    RoleBinding,
+    Statement,
+    Subject,
+    Test,
+)
 from planner.model.reach import DataPath, Reach
 
 OURS = [rule for rule in RULES if rule[8] in "3456"]
@@ -164,20 +174,29 @@ def test_a_right_beyond_the_spec_is_found_with_the_spec_in_the_fix():
     assert '"arn:aws:s3:::corpus/*"' in found.evidence
 
 
-def test_a_control_identity_of_an_account_is_left_out_of_309_and_a_node_is_not():
-    policy = AwsPolicy(
-        kind=PolicyKind.IDENTITY,
-        name="p",
-        statements=(Statement(actions=("s3:GetObject",), resources=("arn:aws:s3:::b/p/*",)),),
-    )
+def bucket_rights(*tests):
+    return Statement(actions=("s3:GetObject",), resources=("arn:aws:s3:::b/p/*",), tests=tests)
 
-    def found(identity):
-        arn = f"arn:aws:iam::{ACCOUNT}:role/x"
-        holder = Subject(cloud=Cloud.AWS, name="x", origin=arn, identity=identity, policies=(policy,))
-        return run(Audited(subjects=(holder,)), ["SKY-IAM-309"])
 
-    assert ACCOUNT in found(Identity.NODE_DATA)[0].fix
-    assert found(Identity.DEPLOYER) == ()
+def buckets_trusted(identity, statements, origin="acc-train aws_iam_role.node"):
+    policy = AwsPolicy(kind=PolicyKind.IDENTITY, name="p", statements=statements)
+    holder = Subject(cloud=Cloud.AWS, name="x", origin=origin, identity=identity, policies=(policy,))
+    return run(Audited(subjects=(holder,)), ["SKY-IAM-309"])
+
+
+OWNED = Test(operator="StringEquals", key="aws:ResourceAccount", values=(ACCOUNT,))
+
+
+@pytest.mark.parametrize("identity", [*Identity, None])
+def test_nobody_is_spared_whose_bucket_it_is(identity):
+    (found,) = buckets_trusted(identity, (bucket_rights(),), f"arn:aws:iam::{ACCOUNT}:role/x")
+    assert ACCOUNT in found.fix
+    assert buckets_trusted(identity, (bucket_rights(OWNED),), f"arn:aws:iam::{ACCOUNT}:role/x") == ()
+
+
+def test_a_control_identity_is_asked_even_where_its_account_is_not_known_and_a_node_is_not():
+    assert len(buckets_trusted(Identity.DEPLOYER, (bucket_rights(),))) == 1
+    assert buckets_trusted(Identity.NODE_DATA, (bucket_rights(),)) == ()
 
 
 @pytest.mark.parametrize(
