@@ -29,9 +29,15 @@ SECRETS = {
     "jwt": ("JWT", JWT),
     "google api": ("Google API key", "AIza" + "SyD4kXq9Lm2Np7Rt5Vw8Yz1Bc3Df6Gh0JkM"),
     "google token": ("Google access token", "ya29." + "a0AfH6SMBx7kQ9mZ2nLw4RtY8p"),
-    "azure account": ("Azure shared access key", "DefaultEndpointsProtocol=https;AccountKey=" + "aB3" + B64[:83] + "=="),
+    "azure account": (
+        "Azure shared access key",
+        "DefaultEndpointsProtocol=https;AccountKey=" + "aB3" + B64[:83] + "==",
+    ),
     "azure key": ("Azure storage key", "aB3" + B64[:83] + "=="),
-    "azure sas": ("Azure SAS signature", "https://a.blob.core.windows.net/c?sv=2024&sig=" + "kV9xQ2mZ7nLw4RtY8pBc1sDf6GhJ3kX0aEuI5oT%2Fq7c%3D"),
+    "azure sas": (
+        "Azure SAS signature",
+        "https://a.blob.core.windows.net/c?sv=2024&sig=" + "kV9xQ2mZ7nLw4RtY8pBc1sDf6GhJ3kX0aEuI5oT%2Fq7c%3D",
+    ),
     "azure client": ("Azure client secret", "abc8Q~" + "kV9xQ2mZ7nLw4RtY8pBc1sDf6GhJ3kX0a"),
     "github": ("GitHub token", "ghp_" + "kV9xQ2mZ7nLw4RtY8pBc1sDf6GhJ3kX0aEuI"),
     "gitlab": ("GitLab token", "glpat-" + "kV9xQ2mZ7nLw4RtY8pBc"),
