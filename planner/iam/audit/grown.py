@@ -103,8 +103,10 @@ def _public(statement: Statement) -> bool:
 
 
 def kept(deny: Statement, denies: Sequence[Statement]) -> bool:
-    """Another Deny still refuses all that this one did."""
-    return any(spans(other, deny) for other in denies)
+    """Other denies still refuse all that this one did, between them."""
+    return any(spans(other, deny) for other in denies) or all(
+        any(spans(other, atom) for other in denies) for atom in atoms(deny)
+    )
 
 
 def gone(base: Ground, new: Ground) -> list[Statement]:

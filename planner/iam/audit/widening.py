@@ -8,6 +8,7 @@ Says nothing of what both have: that is the other rules'.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -22,6 +23,9 @@ from planner.model.offer import Cloud
 from planner.model.policy import Audited, AwsPolicy, Permit, PolicyKind, Provider, Statement, Subject
 
 _CAPS = (PolicyKind.BOUNDARY, PolicyKind.SESSION)
+#: an origin that makes the subject, not one that only gives it a right
+_MADE = re.compile(r"(?:^|[ .])(aws_iam_(?:role|user|group))\.")
+_WITH_VARIABLES = "2012-10-17"
 
 
 def widening(base: Audited, new: Audited) -> tuple[Finding, ...]:
@@ -32,8 +36,9 @@ def widening(base: Audited, new: Audited) -> tuple[Finding, ...]:
 
 def _all(base: Audited, new: Audited) -> Iterator[Finding]:
     here = {(subject.cloud, subject.name) for subject in new.subjects}
+    standing = {subject.origin for subject in new.subjects}
     for subject in new.subjects:
-        before = _before(base, subject, here)
+        before = _before(base, subject, here, standing)
         if before:
             yield from _changed(before, subject)
         else:
@@ -43,11 +48,20 @@ def _all(base: Audited, new: Audited) -> Iterator[Finding]:
     yield from _providers(base.providers, new.providers)
 
 
-def _before(base: Audited, subject: Subject, here: set[tuple[Cloud, str]]) -> tuple[Subject, ...]:
+def _another(before: Subject, subject: Subject, standing: set[str]) -> bool:
+    """Of one name and yet not one: a role and a user, or two that stand side by side (in another account, say).  Rights that are given to whoever is
+    made elsewhere are that one's, wherever they are written.
+    """
+    left, right = _MADE.search(before.origin), _MADE.search(subject.origin)
+    return left is not None and right is not None and (left[1] != right[1] or before.origin in standing)
+
+
+def _before(base: Audited, subject: Subject, here: set[tuple[Cloud, str]], standing: set[str]) -> tuple[Subject, ...]:
     """The same subject in the base; several where the base knows it from several places."""
     named = [one for one in base.subjects if (one.cloud, one.name) == (subject.cloud, subject.name)]
     if named:
-        return tuple([one for one in named if one.origin == subject.origin] or named)
+        same = [one for one in named if one.origin == subject.origin]
+        return tuple(same or [one for one in named if not _another(one, subject, standing)])
     if subject.identity is None:
         return ()
     key = (subject.cloud, subject.identity, subject.job)
@@ -73,7 +87,7 @@ def _changed(before: tuple[Subject, ...], subject: Subject) -> Iterator[Finding]
         for held in _allows(subject.of_kind(kind)):
             if fresh and _only_services(held[1]):
                 continue
-            yield from _findings(subject, held, grown(held[1], base, new))
+            yield from _findings(subject, held, grown(_plain(*held), base, new))
     yield from _other_clouds(before, subject)
 
 
@@ -84,8 +98,24 @@ def _only_services(statement: Statement) -> bool:
 def _ground(subjects: Iterable[Subject], allows: tuple[PolicyKind, ...], denies: tuple[PolicyKind, ...]) -> Ground:
     policies = [policy for subject in subjects for policy in subject.policies]
     return Ground(
-        allows=tuple(s for p in policies if p.kind in allows for s in p.statements if s.effect == "Allow"),
-        denies=tuple(s for p in policies if p.kind in denies for s in p.statements if s.effect == "Deny"),
+        allows=tuple(_plain(p, s) for p in policies if p.kind in allows for s in p.statements if s.effect == "Allow"),
+        denies=tuple(_plain(p, s) for p in policies if p.kind in denies for s in p.statements if s.effect == "Deny"),
+    )
+
+
+def _plain(policy: AwsPolicy, statement: Statement) -> Statement:
+    """As the version of the language with variables says it: in the older one `${…}` is text."""
+    if policy.version == _WITH_VARIABLES or "${" not in str(statement):
+        return statement
+
+    def said(texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(re.sub(r"\$\{(?=[A-Za-z0-9-]+:|[*?$]\})", "${$}{", text) for text in texts)
+
+    return replace(
+        statement,
+        resources=said(statement.resources),
+        not_resources=said(statement.not_resources),
+        tests=tuple(replace(test, values=said(test.values)) for test in statement.tests),
     )
 
 
@@ -99,10 +129,21 @@ def _rights(before: tuple[Subject, ...], subject: Subject) -> Iterator[Finding]:
     base = _ground(before, (PolicyKind.IDENTITY,), limits)
     new = _ground((subject,), (PolicyKind.IDENTITY,), limits)
     caps = [[s for s in policy.statements if s.effect == "Allow"] for kind in _CAPS for policy in subject.of_kind(kind)]
+    held = {policy.name for one in before for policy in one.of_kind(PolicyKind.IDENTITY)}
+    for policy in subject.of_kind(PolicyKind.IDENTITY):
+        if not policy.statements and policy.name not in held:
+            yield of_subject(
+                subject,
+                f"adds the policy {policy.name}, whose statements are not in what is audited",
+                grant=policy.name,
+                evidence=policy.name,
+                fix=f"drop {policy.name}, or have it reviewed",
+                location=policy.location or subject.location,
+            )
     for policy, statement in _allows(subject.of_kind(PolicyKind.IDENTITY)):
         inside = _inside(statement, caps)
         if inside is not None:
-            yield from _findings(subject, (policy, statement), grown(inside, base, new))
+            yield from _findings(subject, (policy, statement), grown(_plain(policy, inside), base, new))
 
 
 def _inside(statement: Statement, caps: list[list[Statement]]) -> Statement | None:
@@ -133,11 +174,23 @@ def _caps(before: tuple[Subject, ...], subject: Subject, kind: PolicyKind) -> It
                 fix=f"attach {cap.name} again",
             )
             continue
+        if any(policy.name == cap.name and not policy.statements for policy in own):
+            continue  # the same one still, read or not
+        if not cap.statements or not any(policy.statements for policy in own):
+            now = listed([policy.name for policy in own])
+            yield of_subject(
+                subject,
+                f"the {word} {cap.name} of the base became {now}, and what one of them lets through is not in what is audited",
+                grant=cap.name,
+                evidence=now,
+                fix=f"attach {cap.name} again, or have {now} reviewed",
+            )
+            continue
         base = Ground(
-            allows=tuple(s for s in cap.statements if s.effect == "Allow"),
-            denies=tuple(s for s in cap.statements if s.effect == "Deny"),
+            allows=tuple(_plain(cap, s) for s in cap.statements if s.effect == "Allow"),
+            denies=tuple(_plain(cap, s) for s in cap.statements if s.effect == "Deny"),
         )
-        ways = [_within(subject, policy, base, denies, word) for policy in own]
+        ways = [_within(subject, policy, base, denies, word) for policy in own if policy.statements]
         if all(ways):
             same = [found for policy, found in zip(own, ways, strict=True) if policy.name == cap.name]
             yield from (same or ways)[0]
@@ -150,7 +203,7 @@ def _within(
     return [
         replace(one, message=f"the {word} lets more through: {one.message}")
         for held in _allows((policy,))
-        for one in _findings(subject, held, grown(held[1], base, new))
+        for one in _findings(subject, held, grown(_plain(*held), base, new))
     ]
 
 
@@ -196,7 +249,7 @@ def _stores(base: Audited, new: Audited) -> Iterator[Finding]:
         kinds = (PolicyKind.RESOURCE,)
         before, after = (_ground((replace(holder, policies=p),), kinds, kinds) for p in (was, now))
         for held in _allows(now):
-            yield from _findings(holder, held, grown(held[1], before, after))
+            yield from _findings(holder, held, grown(_plain(*held), before, after))
         for policy in was:
             for deny in gone(before, after):
                 if deny in policy.statements:
@@ -224,8 +277,12 @@ def _public(base: Audited, new: Audited) -> Iterator[Finding]:
 
 
 def _providers(base: tuple[Provider, ...], new: tuple[Provider, ...]) -> Iterator[Finding]:
+    standing = {one.origin for one in new}
     for provider in new:
-        if any(covers_provider(have, provider) for have in base if have.cloud is provider.cloud):
+        # what a pool lets in says nothing of another pool, whose members may do other things
+        mine = [have for have in base if have.cloud is provider.cloud and have.origin == provider.origin]
+        gone_since = [have for have in base if have.cloud is provider.cloud and have.origin not in standing]
+        if any(covers_provider(have, provider) for have in mine or gone_since):
             continue
         holder = Subject(cloud=provider.cloud, name=provider.issuer, origin=provider.origin, location=provider.location)
         same = next((one for one in base if (one.origin, one.issuer) == (provider.origin, provider.issuer)), None)

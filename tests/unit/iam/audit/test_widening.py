@@ -309,3 +309,75 @@ def test_providers():
     assert messages(Audited(), base) == ["tokens of https://i for a are now believed where x"]
     (found,) = messages(base, Audited(providers=(replace(provider, condition=""),)))
     assert "condition `none`; the base has a, condition `x`" in found
+
+
+ANY_TEAM = Statement(actions=("s3:GetObject",), resources=("arn:aws:s3:::acme/${aws:PrincipalTag/team}/*",))
+ADMINISTRATOR = "arn:aws:iam::aws:policy/AdministratorAccess"
+
+
+def by_arn(name, kind=PolicyKind.IDENTITY):
+    return AwsPolicy(kind=kind, name=name, statements=())
+
+
+def test_a_policy_that_is_only_named_is_a_widening_where_the_base_does_not_name_it():
+    base, new = subject(policy(READ)), subject(policy(READ), by_arn(ADMINISTRATOR))
+    (found,) = widening(Audited(subjects=(base,)), Audited(subjects=(new,)))
+    assert ADMINISTRATOR in found.message
+    assert widening(Audited(subjects=(new,)), Audited(subjects=(new,))) == ()
+    assert widening(Audited(subjects=(new,)), Audited(subjects=(base,))) == ()
+
+
+def test_a_boundary_that_became_one_that_nobody_has_read_is_a_widening():
+    named, other = (subject(policy(READ), by_arn(f"b{n}", PolicyKind.BOUNDARY)) for n in (1, 2))
+    read = subject(policy(READ), policy(READ, kind=PolicyKind.BOUNDARY, name="b1"))
+    for before, after in ((named, other), (read, other)):
+        (message,) = messages(Audited(subjects=(before,)), Audited(subjects=(after,)))
+        assert "b1 of the base became b2" in message
+    assert messages(Audited(subjects=(read,)), Audited(subjects=(named,))) == []
+
+
+@pytest.mark.parametrize("kind", ["aws_iam_role", "aws_iam_user"])
+def test_a_second_one_of_the_same_name_is_another(kind):
+    first = subject(policy(READ), origin="x.tf aws_iam_role.a", identity=None)
+    second = subject(policy(READ), origin=f"x.tf {kind}.b", identity=None)
+    assert messages(Audited(subjects=(first,)), Audited(subjects=(first, second)))[0].startswith("new identity node: ")
+    moved = subject(policy(READ), origin="y.tf aws_iam_role.b", identity=None)
+    assert messages(Audited(subjects=(first,)), Audited(subjects=(moved,))) == []
+
+
+def test_what_is_given_to_one_made_elsewhere_is_that_ones_wherever_it_stands():
+    first, second = (
+        subject(policy(READ), origin=f"{stack} aws_iam_role_policy.pass", identity=None) for stack in ("acc-a", "acc-b")
+    )
+    assert messages(Audited(subjects=(first,)), Audited(subjects=(first, second))) == []
+
+
+def test_variables_that_were_text_before_are_a_widening():
+    old = AwsPolicy(kind=PolicyKind.IDENTITY, name="p", statements=(ANY_TEAM,), version="2008-10-17")
+    base, new = Audited(subjects=(subject(old),)), audited(ANY_TEAM)
+    assert messages(base, new)
+    assert messages(base, base) == messages(new, new) == []
+
+
+def test_one_pool_lets_in_nobody_for_another():
+    def pools(**conditions):
+        return Audited(
+            providers=tuple(
+                Provider(cloud=Cloud.GCP, origin=name, issuer="https://i", audiences=("a",), condition=condition)
+                for name, condition in conditions.items()
+            )
+        )
+
+    base = pools(few="assertion.repository == 'a/b'", admins="assertion.repository == 'a/c'")
+    same = pools(few="assertion.repository == 'a/b'", admins="assertion.repository == 'a/b'")
+    assert len(widening(base, same)) == 1
+    renamed = pools(few="assertion.repository == 'a/b'", owners="assertion.repository == 'a/c'")
+    assert widening(base, renamed) == ()
+
+
+def test_a_deny_that_was_written_as_two_still_stands():
+    whole = Statement(effect="Deny", actions=("s3:DeleteBucket", "s3:PutBucketPolicy"), resources=("*",))
+    parts = [Statement(effect="Deny", actions=(action,), resources=("*",)) for action in whole.actions]
+    every = Statement(actions=("s3:*",), resources=("*",))
+    assert messages(audited(every, whole), audited(every, *parts)) == []
+    assert messages(audited(every, whole), audited(every, parts[0]))
