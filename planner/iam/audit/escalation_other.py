@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner.iam.audit.find import of_right, subjects
+from planner.iam.audit.grown import listed
 from planner.iam.audit.lines import written
 from planner.iam.audit.places import azure_builtin, azure_level, gcp_guarded, gcp_permits, gcp_wide, permits
 from planner.iam.audit.registry import Rule
 from planner.iam.audit.writing_aws import administrators
-from planner.iam.roles import role_of
+from planner.iam.evaluate.cel import CelError, Scope, Value, holds
+from planner.iam.roles import PREDEFINED, role_of
 from planner.model.finding import Finding, Level
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, Permit, RoleAssignment, RoleBinding, Subject
@@ -74,6 +76,16 @@ AZURE = (
 )
 _LIMITS_ROLES = "roledefinitionid"
 _GOOGLE_LIMITS_ROLES = "modifiedgrantsbyrole"
+_GRANTS = "iam.googleapis.com/modifiedGrantsByRole"
+#: predefined roles that hold one of the powers above, and one that is the project's own and may hold anything
+_BECOMES = tuple(
+    sorted(
+        role
+        for role, held in PREDEFINED[Cloud.GCP].items()
+        if any(gcp_permits(RoleBinding(member="", role=role, on="", permissions=held.actions), p.name) for p in GOOGLE)
+    )
+)
+_UNKNOWN_ROLE = "projects/stranger/roles/stranger"
 _ADMIN_GOOGLE = frozenset({"roles/owner", "roles/editor"})
 _ADMIN_AZURE = ("Owner", "Contributor", "User Access Administrator", "Role Based Access Control Administrator")
 
@@ -87,7 +99,7 @@ def google(audited: Audited) -> Iterator[Finding]:
                 yield of_right(
                     subject,
                     binding,
-                    f"on {binding.on}: {_told(able)}",
+                    f"on {binding.on}: {_told(able)}{_given(binding, able)}",
                     action=", ".join(power.name for power in able),
                     fix=_google_fix(binding, able),
                 )
@@ -95,12 +107,52 @@ def google(audited: Audited) -> Iterator[Finding]:
 
 def _open_google(binding: RoleBinding, power: Power) -> bool:
     """Wide, or dangerous anywhere, and no condition that bounds it."""
-    if power.name.endswith("etIamPolicy") and _GOOGLE_LIMITS_ROLES in binding.condition.lower():
+    if power.narrow and not gcp_wide(binding.on):
         return False
-    return not power.narrow or (gcp_wide(binding.on) and not gcp_guarded(binding))
+    if power.name.endswith("etIamPolicy") and _GOOGLE_LIMITS_ROLES in binding.condition.lower():
+        return bool(_may_give(binding))
+    return not power.narrow or not gcp_guarded(binding)
+
+
+def _may_give(binding: RoleBinding) -> list[str]:
+    """Roles by which one becomes somebody else and that the condition lets be given, on an account of a stranger's.
+
+    Google's conditions know no name of a service account (iam.googleapis.com is not among the services with resource attributes, IAM: resource
+    attributes for conditions, read 2026-11), so one that asks for it is judged as written.  What cannot be judged bounds nothing.
+    """
+    return [role for role in (*_BECOMES, _UNKNOWN_ROLE) if _lets(binding, role)]
+
+
+def _lets(binding: RoleBinding, role: str) -> bool:
+    names: dict[str, Value] = {
+        "resource.name": f"{binding.on}/serviceAccounts/stranger@stranger.iam.gserviceaccount.com",
+        "resource.type": "iam.googleapis.com/ServiceAccount",
+        "resource.service": "iam.googleapis.com",
+    }
+    try:
+        return holds(binding.condition, Scope(names=names, attributes={_GRANTS: (role,)}))
+    except CelError:
+        return True
+
+
+def _given(binding: RoleBinding, able: list[Power]) -> str:
+    """Which roles the condition lets through, where it limits them."""
+    if _GOOGLE_LIMITS_ROLES not in binding.condition.lower() or not any(p.name.endswith("etIamPolicy") for p in able):
+        return ""
+    roles = _may_give(binding)
+    return (
+        f"; its condition lets {listed(roles)} be given"
+        if len(roles) <= len(_BECOMES)
+        else "; its condition bounds no role"
+    )
 
 
 def _google_fix(binding: RoleBinding, able: list[Power]) -> str:
+    if roles := [role for role in _BECOMES if role in binding.condition and _lets(binding, role)]:
+        return (
+            f"take {', '.join(roles)} out of the roles that the condition lets be given, or bind {able[0].name} on the one account:\n"
+            f"on = {binding.on}/serviceAccounts/EMAIL\nrole = {binding.role}\nmember = {binding.member}"
+        )
     if all(power.narrow for power in able):
         account = any(power.name.startswith("iam.serviceAccounts.") for power in able)
         if account:
@@ -201,7 +253,8 @@ RULES: tuple[Rule, ...] = (
         id="SKY-IAM-213",
         level=Level.CRITICAL,
         why="On Google an identity becomes another by a single permission on it. Given on the project it works on every service account there: start a machine with the"
-        " strongest one, or ask for its token. On the one account that it is for, and under a condition on names or on the roles that may be given, it is how the cloud works.",
+        " strongest one, or ask for its token. On the one account that it is for, and under a condition on names or on the roles that may be given, it is how the cloud works. A condition on roles is read: it guards nothing if one becomes another by a role"
+        " that it lets be given.",
         fix="Bind it to the one service account, or under a condition; drop key making, role writing and setIamPolicy on projects.",
         maps=("CKV_GCP_41", "CKV_GCP_49", "TRV GCP-0007", "TRV GCP-0011", "Sonar S6408"),
         check=google,

@@ -5,6 +5,7 @@ A document is one custom role with its one binding:
 A role is split where its permissions need different conditions: a condition on a name also gates listing, which is checked on the project and has none
 (notes: three roles, not one).  Names can be asked of instances, disks and firewall rules; of networks, subnetworks, routers, addresses, resource
 policies and service accounts they cannot (Google's list of resource attributes in conditions), so these rights hold for the project.
+Tags of service accounts could be asked for, and were in preview when read (IAM: tags of service accounts, 2025-08): nothing here rests on them.
 Handing on a node's identity is bound on that one account, by the job's access stack, and never here.
 Never run against live Google Cloud; that creating honours the condition on a name is Google's word.
 """
@@ -168,4 +169,9 @@ def _limits(scope: ControlScope, permissions: tuple[str, ...], *, named: bool) -
         )
     if any(one.endswith(_GRANTING) for one in permissions):
         out.append("whom a role is given to, and on which bucket or account, no condition can say: only which roles")
+    if "iam.serviceAccounts.setIamPolicy" in permissions:
+        out.append(
+            f"{ACCOUNT_USER} is among these roles, for the nodes' account of each job, so it could be given on any service account of the project: "
+            "`skyplan audit` finds that (SKY-IAM-213, critical); keep no other service account with rights in the project, and accept the finding with that reason"
+        )
     return tuple(out)

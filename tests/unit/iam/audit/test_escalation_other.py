@@ -115,3 +115,26 @@ def test_an_administrator_of_roles_that_may_give_only_some():
     assert azure(216, GROUP, name)
     assert azure(216, GROUP, name, limited) == ()
     assert azure(214, GROUP, name, limited) == ()
+
+
+GIVEN = "api.getAttribute('iam.googleapis.com/modifiedGrantsByRole', [])"
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        (f"{GIVEN}.hasOnly(['roles/storage.objectViewer'])", False),
+        (f"{GIVEN}.hasOnly(['roles/storage.objectViewer', 'roles/iam.serviceAccountUser'])", True),
+        (f"{GIVEN}.hasOnly(['roles/iam.serviceAccountTokenCreator'])", True),
+        (f"{GIVEN}.hasOnly(['roles/iam.workloadIdentityUser'])", True),
+        (f"{GIVEN}.hasOnly(['roles/storage.objectViewer']) || true", True),
+        (f"!{GIVEN}.hasOnly(['roles/storage.objectViewer'])", True),
+        (f"{GIVEN}.nothingThatIsKnown(['roles/storage.objectViewer'])", True),
+        (f"resource.name.contains('/skyplan-') && {GIVEN}.hasOnly(['roles/iam.serviceAccountUser'])", False),
+        ("", True),
+    ],
+)
+def test_a_condition_on_roles_is_read(condition, found):
+    permissions = ("iam.serviceAccounts.setIamPolicy",)
+    assert bool(google("213", "projects/p/roles/r", permissions=permissions, condition=condition)) is found
+    assert google("213", "projects/p/roles/r", ACCOUNT, permissions, condition) == ()

@@ -152,7 +152,20 @@ def test_control_identities_on_gcp():
         for one in gcp.identities(scope(Cloud.GCP, "acme-llm"))
     )
     assert any(one.bindings for one in subjects)
-    assert told(run(Audited(subjects=subjects), JUDGED)) == []
+    (found,) = run(Audited(subjects=subjects), JUDGED)
+    assert is_written_down(found)
+    assert "lets roles/iam.serviceAccountUser be given" in found.message
+
+
+def is_written_down(finding):
+    """The one right of ours that Google cannot bound: the page on control identities says so, and what to do about it.  Not spared: shown, to be accepted."""
+    page = (Path(__file__).parents[4] / "docs" / "control-identities.md").read_text(encoding="utf-8")
+    return (
+        (finding.rule, finding.identity, finding.action)
+        == ("SKY-IAM-213", "deployer", "iam.serviceAccounts.setIamPolicy")
+        and "SKY-IAM-213" in page
+        and "roles/iam.serviceAccountUser is among these roles" in page
+    )
 
 
 def _on(place):
@@ -240,6 +253,8 @@ def test_every_golden_stack_is_clean():
     machines = tuple(machine for one in read for machine in one.machines)
     assert {subject.cloud for subject in subjects} == set(Cloud)
     assert any(machine.spot for machine in machines)
-    for one in read:
-        assert told(run(one)) == []
-    assert told(run(Audited(subjects=subjects, machines=machines), JUDGED)) == []
+    left = [found for one in read for found in run(one) if not is_written_down(found)]
+    assert told(left) == []
+    together = run(Audited(subjects=subjects, machines=machines), JUDGED)
+    assert told([one for one in together if not is_written_down(one)]) == []
+    assert len({one.fingerprint for one in together}) == 1  # the foundation's, once
