@@ -18,6 +18,8 @@ from planner.iam.audit.guards import (
     S3,
     bound,
     by,
+    either,
+    every_object,
     given,
     in_place,
     is_node,
@@ -35,6 +37,8 @@ from planner.model.offer import Cloud
 from planner.model.policy import Audited, AwsPolicy, PolicyKind, Statement, Subject, Test
 
 GET, PUT, LIST = "s3:GetObject", "s3:PutObject", "s3:ListBucket"
+#: the same by another name: of a bucket without versions, `null` is the version of each object
+GET_VERSION, LIST_VERSIONS = "s3:GetObjectVersion", "s3:ListBucketVersions"
 _KEY_USES = (
     "kms:Decrypt",
     "kms:Encrypt",
@@ -97,7 +101,7 @@ _MANY = 20
 def read_too_far(audited: Audited) -> Iterator[Finding]:
     """301."""
     for subject in subjects(audited, Cloud.AWS):
-        for policy, statement, resources in given(subject, GET):
+        for action, (policy, statement, resources) in either(subject, GET, GET_VERSION):
             wide = tuple(one for one in resources if _beyond(audited, subject, one, write=False))
             if wide:
                 allowed = places(audited, subject, "s3://")
@@ -105,9 +109,9 @@ def read_too_far(audited: Audited) -> Iterator[Finding]:
                     subject,
                     (policy, statement),
                     f"objects may be read on {listed(wide)}, beyond what the job names ({listed(allowed) or 'not known'})",
-                    action=GET,
+                    action=action,
                     resource=", ".join(wide),
-                    fix=_prefixed(statement, GET, allowed),
+                    fix=_prefixed(statement, action, allowed),
                 )
 
 
@@ -115,7 +119,7 @@ def _beyond(audited: Audited, subject: Subject, resource: str, *, write: bool) -
     """Every bucket is always too far; of a bucket, what the spec does not name, where there is one."""
     parts = s3_parts(resource)
     if parts is None:
-        return resource == "*" or (resource.startswith("arn:") and resource.split(":")[2] in {"*", "s3*"})
+        return every_object(resource)
     bucket, key = parts
     if wild(bucket):
         return True
@@ -140,18 +144,18 @@ def listed_whole(audited: Audited) -> Iterator[Finding]:
     """302."""
     prefix = by("s3:prefix")
     for subject in subjects(audited, Cloud.AWS):
-        for policy, statement, resources in given(subject, LIST):
+        for action, (policy, statement, resources) in either(subject, LIST, LIST_VERSIONS):
             some = tuple(one for one in resources if _is_bucket(one) and not _named_whole(audited, subject, one))
             if some and not bound(statement, prefix):
                 test = Test(operator="StringLike", key="s3:prefix", values=("PREFIX/", "PREFIX/*"))
-                repaired = guarded(only(statement, [LIST]), test)
+                repaired = guarded(only(statement, [action]), test)
                 yield of_statement(
                     subject,
                     (policy, statement),
                     f"all names in {listed(some)} may be listed",
-                    action=LIST,
+                    action=action,
                     resource=", ".join(some),
-                    fix=instead(statement, [LIST], repaired),
+                    fix=instead(statement, [action], repaired),
                 )
 
 

@@ -13,7 +13,7 @@ from planner.iam.audit.by_action import allowing, rights
 from planner.iam.audit.covers import overlaps, parse
 from planner.iam.audit.find import NODES, gives
 from planner.iam.audit.grown import blocked
-from planner.iam.audit.patterns import arns_meet, includes_arn
+from planner.iam.audit.patterns import arns_meet, includes_arn, meet, tokens
 from planner.model.policy import Audited, AwsPolicy, PolicyKind, Statement, Subject, Test
 
 S3 = "arn:aws:s3:::"
@@ -180,3 +180,19 @@ def given(subject: Subject, action: str) -> Iterator[tuple[AwsPolicy, Statement,
         some = tuple(dict.fromkeys(r for one in resources for r in narrowed(subject, statement, action, one)))
         if some:
             yield policy, statement, some
+
+
+def either(
+    subject: Subject, action: str, other: str
+) -> Iterator[tuple[str, tuple[AwsPolicy, Statement, tuple[str, ...]]]]:
+    """Statements that give the action, and those that only give the other, which comes to the same."""
+    yield from ((action, one) for one in given(subject, action))
+    yield from ((other, one) for one in given(subject, other) if not gives(one[1], action))
+
+
+def every_object(resource: str) -> bool:
+    """It takes objects of any bucket in without being S3's plain form: `*`, `arn:aws:s3:*:*:*`, any access point."""
+    if meet(tokens(resource), tokens(f"{S3}BUCKET/KEY")):
+        return True
+    place = resource.split(":", 5)[-1] if ":s3:" in resource else ""
+    return place.startswith("accesspoint/") and wild(place.split("/")[1])

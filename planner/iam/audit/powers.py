@@ -15,6 +15,8 @@ MACHINES = (
     ("ec2:CreateFleet", ANY),
     ("autoscaling:CreateAutoScalingGroup", ANY),
     ("autoscaling:CreateLaunchConfiguration", ANY),
+    ("autoscaling:UpdateAutoScalingGroup", ANY),
+    ("elasticmapreduce:RunJobFlow", ANY),
 )
 SPOT = (("ec2:RequestSpotInstances", ANY), ("ec2:RequestSpotFleet", ANY))
 
@@ -44,7 +46,11 @@ SERVICES = (
         "sagemaker.amazonaws.com",
         ("sagemaker:CreateNotebookInstance", "sagemaker:CreateTrainingJob", "sagemaker:CreateProcessingJob"),
     ),
-    Service("ecs-tasks.amazonaws.com", ("ecs:RegisterTaskDefinition", "batch:RegisterJobDefinition")),
+    Service(
+        "ecs-tasks.amazonaws.com",
+        ("ecs:RegisterTaskDefinition", "ecs:RunTask", "ecs:StartTask", "batch:RegisterJobDefinition"),
+    ),
+    Service("elasticmapreduce.amazonaws.com", ("elasticmapreduce:RunJobFlow",)),
     Service("codebuild.amazonaws.com", ("codebuild:CreateProject", "codebuild:UpdateProject")),
     Service("tasks.apprunner.amazonaws.com", ("apprunner:CreateService",)),
     Service("bedrock-agentcore.amazonaws.com", ("bedrock-agentcore:CreateCodeInterpreter",)),

@@ -7,6 +7,7 @@ request that AWS would allow, not a look at one line.  Finds no chains of steps:
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from functools import lru_cache
 from planner.iam.actions import has_key, resource_types
 from planner.iam.audit.by_action import rights
 from planner.iam.audit.find import Held
+from planner.iam.audit.guards import own_accounts
 from planner.iam.evaluate.aws import Request, applies, judge
 from planner.model.policy import Statement, Subject, Test
 
@@ -40,6 +42,8 @@ STRANGERS: Mapping[str, str] = {
 ANY = "*"
 _ARN_PARTS = 6
 _ALL_OF_A_KIND = re.compile(r"(?:[A-Za-z-]+[:/])?\*")
+_IN_ACCOUNT = re.compile(r"^arn:[^:]*:[^:]*:[^:]*:(\d{12}):")
+_LETTERS = 10
 _REFERENCE = re.compile(r"\$\{(?:data\.)?([A-Za-z0-9_-]+)")
 #: services whose actions are checked against resources of another
 _ALSO = {"autoscaling": ("ec2",), "ec2-instance-connect": ("ec2",), "ssm": ("ec2",)}
@@ -93,13 +97,42 @@ def openings(subject: Subject, question: Question) -> Iterator[Opening]:
     if not given:
         return
     denied, bounds = own.denying(question.action), own.bounding(question.action)
-    home = own.account or ACCOUNT
+    # a Deny may be about the very account or the very names that are asked for here: then it says nothing of others
+    homes = own_accounts(subject, named=False) or dict.fromkeys(
+        (own.account or ACCOUNT, *((ACCOUNT, *_accounts(denied)) if denied else ()))
+    )
     for held in given:
-        for request in _requests(held[1], question, denied, bounds, home):
+        asked = (request for home in homes for request in _requests(held[1], question, denied, bounds, home))
+        made = (one for request in asked for one in (request, *(_renamed(request, denied) if denied else ())))
+        for request in made:
             by_it = applies(held[1], request, version=held[0].version)
             if by_it and judge(own.policies, request):
                 yield Opening(held=held, request=request)
                 break
+
+
+def _accounts(denied: list[Statement]) -> Iterator[str]:
+    """Those whose resources some Deny names."""
+    for statement in denied:
+        for pattern in (*statement.resources, *statement.not_resources):
+            yield from _IN_ACCOUNT.findall(pattern)
+
+
+def _renamed(request: Request, denied: list[Statement]) -> Iterator[Request]:
+    """The same of another stranger, whose name and account nobody can have written into these denies."""
+    mark = hashlib.sha256(repr([(one.resources, one.tests) for one in denied]).encode()).hexdigest()
+    word, account = f"z{mark[:_LETTERS]}", str(int(mark[:16], 16))[:12].zfill(12)
+
+    def other(text: str) -> str:
+        return text.replace(STRANGER, word).replace(ACCOUNT, account) if REGION not in text else text
+
+    made = Request(
+        action=request.action,
+        resource=":".join(other(part) for part in request.resource.split(":")),
+        context={key: tuple(other(value) for value in values) for key, values in request.context.items()},
+    )
+    if made != request:
+        yield made
 
 
 def opening(subject: Subject, question: Question) -> Opening | None:

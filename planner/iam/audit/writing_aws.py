@@ -23,6 +23,8 @@ from planner.model.policy import Audited, AwsPolicy, PolicyKind, Statement, Subj
 EC2 = "ec2.amazonaws.com"
 _BOUNDARY = "iam:PermissionsBoundary"
 _BOUNDED = frozenset({"iam:permissionsboundary", "iam:policyarn"})
+#: a boundary in name only
+_NO_BOUND = "arn:aws:iam::aws:policy/AdministratorAccess"
 _MOST_OF = 6
 
 
@@ -93,10 +95,9 @@ def _without_boundary(subject: Subject) -> Iterator[Opening]:
     for kind in ("role", "user"):
         name = kind.capitalize()
         for action in (f"iam:Create{name}", f"iam:Put{name}PermissionsBoundary"):
-            yield from openings(
-                subject,
-                Question(action=action, kind=kind, guard=lambda key: key == "iam:permissionsboundary", named=True),
-            )
+            bare = Question(action=action, kind=kind, guard=lambda key: key == "iam:permissionsboundary", named=True)
+            idle = Question(action=action, kind=kind, extra={_BOUNDARY: (_NO_BOUND,)}, named=True)
+            yield from {id(one.held[1]): one for asked in (idle, bare) for one in openings(subject, asked)}.values()
         yield from openings(subject, Question(action=f"iam:Delete{name}PermissionsBoundary", kind=kind, named=True))
 
 

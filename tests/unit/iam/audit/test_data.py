@@ -214,3 +214,38 @@ def test_a_control_identity_is_asked_even_where_its_account_is_not_known_and_a_n
 )
 def test_parts_of_an_arn(resource, expected):
     assert s3_parts(resource) == expected
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        "arn:*",
+        "arn:aws:s3:*:*:*",
+        "arn:*:s3:::*",
+        "arn:aws:s3:us-east-1:*:accesspoint/*",
+        "arn:aws:s3:us-east-1:123456789012:accesspoint/*/object/*",
+    ],
+)
+@pytest.mark.parametrize("action", ["s3:GetObject", "s3:GetObjectVersion", "S3:getobjectv*"])
+def test_every_object_by_other_words(action, resource):
+    whole = stranger({"Effect": "Allow", "Action": action, "Resource": resource})
+    assert run(whole, ["SKY-IAM-301"])
+
+
+def test_one_access_point_is_not_every_bucket():
+    one = "arn:aws:s3:us-east-1:123456789012:accesspoint/mine/object/*"
+    assert not run(stranger({"Effect": "Allow", "Action": "s3:GetObject", "Resource": one}), ["SKY-IAM-301"])
+
+
+def test_names_of_versions_are_names():
+    named = {"Condition": {"StringLike": {"s3:prefix": ["a/*"]}}}
+    both = ["s3:ListBucket", "s3:ListBucketVersions"]
+
+    def found(actions, more):
+        return run(
+            stranger({"Effect": "Allow", "Action": actions, "Resource": "arn:aws:s3:::acme", **more}), ["SKY-IAM-302"]
+        )
+
+    assert [one.action for one in found(both[1], {})] == both[1:]
+    assert len(found(both, {})) == 1
+    assert not found(both, named)

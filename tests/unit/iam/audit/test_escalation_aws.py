@@ -137,3 +137,26 @@ def test_everything_on_one_bucket_is_no_administrator():
 def test_functions_are_code_and_a_named_one_is_ones_own():
     assert found(212, allow("lambda:UpdateFunctionCode", "arn:aws:lambda:us-east-1:1:function:*"))
     assert found(212, allow("lambda:UpdateFunctionCode", "arn:aws:lambda:us-east-1:1:function:mine")) == ()
+
+
+def test_administrator_bounds_nothing():
+    def bound(arn):
+        return found(215, allow("iam:CreateRole", StringEquals={"iam:PermissionsBoundary": arn}))
+
+    assert bound("arn:aws:iam::aws:policy/AdministratorAccess")
+    assert not bound("arn:aws:iam::111122223333:policy/nodes")
+
+
+@pytest.mark.parametrize(
+    ("rule", "action", "service"),
+    [
+        (201, "autoscaling:UpdateAutoScalingGroup", "ec2"),
+        (201, "elasticmapreduce:RunJobFlow", "ec2"),
+        (211, "elasticmapreduce:RunJobFlow", "elasticmapreduce"),
+        (211, "ecs:RunTask", "ecs-tasks"),
+    ],
+)
+def test_more_ways_to_hand_a_role_on(rule, action, service):
+    to = {"iam:PassedToService": f"{service}.amazonaws.com"}
+    assert found(rule, allow(action), allow("iam:PassRole", StringEquals=to))
+    assert not found(rule, allow(action), allow("iam:PassRole", ROLE + "a", StringEquals=to))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.iam.audit.registry import RULES, run
-from planner.iam.audit.witness import ACCOUNT, ANY, Question, concrete, opening, reached
+from planner.iam.audit.witness import ACCOUNT, ANY, STRANGER, Question, concrete, opening, reached
 from planner.iam.evaluate.aws import judge
 from tests.unit.iam.audit.fixture_files import FOLDER, audited_from
 
@@ -86,9 +87,29 @@ def test_a_bound_is_in_the_way_or_not(kind):
     assert opening(subject(allow("*"), **{kind: [allow("s3:*"), allow("ec2:*", INSTANCES)]}), END)
 
 
-def test_an_explicit_deny_of_the_account_holds_for_a_wildcard():
+def test_an_explicit_deny_of_the_account_holds_for_a_wildcard_where_it_is_the_subjects_own():
     who = subject(allow("iam:PassRole"), deny("iam:PassRole", "arn:aws:iam::111122223333:role/*"))
-    assert not opening(who, Question(action="iam:PassRole", kind="role"))
+    mine = replace(who, origin="arn:aws:iam::111122223333:role/x")
+    assert not opening(mine, Question(action="iam:PassRole", kind="role"))
+    other = replace(who, origin="arn:aws:iam::444455556666:role/x")
+    assert opening(other, Question(action="iam:PassRole", kind="role"))
+    assert opening(who, Question(action="iam:PassRole", kind="role")), "whose account that is, nothing says"
+
+
+@pytest.mark.parametrize(
+    ("action", "on"),
+    [
+        ("iam:PassRole", f"arn:aws:iam::*:role/*{STRANGER}*"),
+        ("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/*"),
+        ("ec2:TerminateInstances", f"arn:aws:ec2:*:{ACCOUNT}:*"),
+        ("ec2:TerminateInstances", f"arn:aws:ec2:*:*:instance/{STRANGER}"),
+    ],
+)
+def test_a_deny_of_the_strangers_that_the_audit_thinks_of_hides_nothing(action, on):
+    kind = "role" if action.startswith("iam") else "instance"
+    who = subject(allow(action), deny(action, on))
+    assert opening(who, Question(action=action, kind=kind))
+    assert not opening(subject(allow(action), deny(action, "*")), Question(action=action, kind=kind))
 
 
 def test_a_key_that_the_request_never_has_opens_nothing():
