@@ -13,9 +13,12 @@ from enum import StrEnum
 from planner.iam.actions import expand
 from planner.iam.audit.covers import covers, implies, overlaps, same_ground, spans
 from planner.iam.audit.lines import instead, without, written
+from planner.iam.audit.patterns import includes_action
 from planner.model.policy import Statement, Test
 
 _SHOWN = 3
+_WORDS = ("arn", "partition", "service", "region", "account", "name")
+_ARN_PARTS = len(_WORDS)
 
 
 class Way(StrEnum):
@@ -38,13 +41,17 @@ class Ground:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """One difference: `message` for a reader, `fix` to write instead."""
+    """One difference: `message` for a reader, `fix` to write instead.
+
+    change  the difference alone, without what it is on: the same for all that one change makes wider; "" for what is new
+    """
 
     way: Way
     action: str
     resource: str
     message: str
     fix: str
+    change: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +77,7 @@ def grown(statement: Statement, base: Ground, new: Ground) -> Iterator[Growth]:
         key = one.atom.actions if one.way is Way.ACTION else (one.near, one.atom.principals)
         groups.setdefault((one.way, key), []).append(one)
     for (way, _), found in groups.items():
-        yield _words(way, statement, found)
+        yield _words(way, statement, found, base)
 
 
 def atoms(statement: Statement) -> Iterator[Statement]:
@@ -160,24 +167,27 @@ def loosened(tests: Sequence[Test], base: Sequence[Test]) -> list[Test]:
     return [have for have in base if not any(implies(want, have) for want in tests)]
 
 
-def _words(way: Way, statement: Statement, found: list[_Excess]) -> Growth:
+def _words(way: Way, statement: Statement, found: list[_Excess], base: Ground) -> Growth:
     actions = tuple(dict.fromkeys(action for one in found for action in one.atom.actions or one.atom.not_actions))
     resources = tuple(dict.fromkeys(r for one in found for r in one.atom.resources or one.atom.not_resources))
     near = found[0].near
     what, where = listed(actions), f" on {listed(resources)}" if resources else ""
     part = replace(statement, actions=actions, resources=resources) if statement.actions else statement
+    change = ""
     match way:
         case Way.ACTION:
             return _added(statement, actions, part)
         case Way.CONDITION:
             less = _less(part.tests, near[0].tests)
             message = f"{what}{where} is granted on a weaker condition: {less}"
+            change = less
             fix = instead(statement, actions, replace(part, tests=near[0].tests))
         case Way.RESOURCE:
             before = tuple(dict.fromkeys(r for have in near for r in have.resources or have.not_resources))
             message = f"{what} now reaches {listed(resources)}; the base stops at {listed(before)}"
             less = _less(part.tests, near[0].tests)
             message += f"; there it is granted on a weaker condition: {less}" if less else ""
+            change = "; ".join([*dict.fromkeys(_moved(one.atom, base) for one in found), *([less] if less else [])])
             fix = instead(statement, actions, replace(near[0], sid=statement.sid, actions=actions))
         case Way.PRINCIPAL:
             names = tuple(dict.fromkeys(f"{kind} {name}" for one in found for kind, name in one.atom.principals))
@@ -185,9 +195,36 @@ def _words(way: Way, statement: Statement, found: list[_Excess]) -> Growth:
             fix = f"write instead:\n{written(replace(statement, principals=near[0].principals))}"
         case Way.DENY:
             named = ", ".join(deny.sid or "without a Sid" for deny in near)
+            change = f"a Deny of the base ({named}) is gone or narrower"
             message = f"{what}{where} was held back by a Deny of the base ({named}) that is gone or narrower"
             fix = f"put back:\n{written(*near)}"
-    return Growth(way=way, action=", ".join(actions), resource=", ".join(resources), message=message, fix=fix)
+    return Growth(
+        way=way, action=", ".join(actions), resource=", ".join(resources), message=message, fix=fix, change=change
+    )
+
+
+def _moved(atom: Statement, base: Ground) -> str:
+    """In what the resource is another than the nearest that the base has the action on: its region or account where nothing else is."""
+    (now,) = atom.resources or ("everything but " + listed(atom.not_resources),)
+    before = [
+        resource
+        for have in base.allows
+        if any(includes_action(action, one) for action in have.actions for one in atom.actions)
+        for resource in have.resources
+    ]
+    if not before:
+        return f"now on {now}"
+    parts = now.split(":", _ARN_PARTS - 1)
+    alike = [one.split(":", _ARN_PARTS - 1) for one in before]
+    apart: list[list[tuple[str, str, str]]] = [
+        [(word, b, a) for word, b, a in zip(_WORDS, one, parts, strict=True) if a != b]
+        for one in alike
+        if len(one) == len(parts) == _ARN_PARTS
+    ]
+    near = min(apart, key=len) if apart else []
+    if near and all(word in {"region", "account"} for word, _, _ in near):
+        return " and ".join(f"the {word} {b} became {a}" for word, b, a in near)
+    return f"now on {now}"
 
 
 def _added(statement: Statement, actions: tuple[str, ...], part: Statement) -> Growth:

@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from planner.iam.audit.covers import covers_permit, covers_provider, overlaps
 from planner.iam.audit.find import Held, of_right, of_statement, of_subject, who
-from planner.iam.audit.grown import Ground, Growth, gone, grown, listed
+from planner.iam.audit.gathered import told
+from planner.iam.audit.grown import Ground, gone, grown, listed
 from planner.iam.audit.grown_roles import assignment_growth, binding_growth
 from planner.iam.audit.lines import compact, written
 from planner.iam.audit.registry import Rule
@@ -84,10 +85,8 @@ def _changed(before: tuple[Subject, ...], subject: Subject) -> Iterator[Finding]
     for kind in (PolicyKind.TRUST, PolicyKind.RESOURCE):
         base, new = _ground(before, (kind,), (kind,)), _ground((subject,), (kind,), (kind,))
         fresh = not any(one.of_kind(kind) for one in before)
-        for held in _allows(subject.of_kind(kind)):
-            if fresh and _only_services(held[1]):
-                continue
-            yield from _findings(subject, held, grown(_plain(*held), base, new))
+        kept = [one for one in _allows(subject.of_kind(kind)) if not (fresh and _only_services(one[1]))]
+        yield from told(subject, ((held, one) for held in kept for one in grown(_plain(*held), base, new)))
     yield from _other_clouds(before, subject)
 
 
@@ -128,7 +127,13 @@ def _rights(before: tuple[Subject, ...], subject: Subject) -> Iterator[Finding]:
     limits = (PolicyKind.IDENTITY, *_CAPS)
     base = _ground(before, (PolicyKind.IDENTITY,), limits)
     new = _ground((subject,), (PolicyKind.IDENTITY,), limits)
-    caps = [[s for s in policy.statements if s.effect == "Allow"] for kind in _CAPS for policy in subject.of_kind(kind)]
+    # one that is only named, and not read, may let everything through
+    caps = [
+        [s for s in policy.statements if s.effect == "Allow"]
+        for kind in _CAPS
+        for policy in subject.of_kind(kind)
+        if policy.statements
+    ]
     held = {policy.name for one in before for policy in one.of_kind(PolicyKind.IDENTITY)}
     for policy in subject.of_kind(PolicyKind.IDENTITY):
         if not policy.statements and policy.name not in held:
@@ -140,10 +145,10 @@ def _rights(before: tuple[Subject, ...], subject: Subject) -> Iterator[Finding]:
                 fix=f"drop {policy.name}, or have it reviewed",
                 location=policy.location or subject.location,
             )
-    for policy, statement in _allows(subject.of_kind(PolicyKind.IDENTITY)):
-        inside = _inside(statement, caps)
-        if inside is not None:
-            yield from _findings(subject, (policy, statement), grown(_plain(policy, inside), base, new))
+    own = ((one, _inside(one[1], caps)) for one in _allows(subject.of_kind(PolicyKind.IDENTITY)))
+    yield from told(
+        subject, ((one, g) for one, inside in own if inside for g in grown(_plain(one[0], inside), base, new))
+    )
 
 
 def _inside(statement: Statement, caps: list[list[Statement]]) -> Statement | None:
@@ -190,9 +195,10 @@ def _caps(before: tuple[Subject, ...], subject: Subject, kind: PolicyKind) -> It
             allows=tuple(_plain(cap, s) for s in cap.statements if s.effect == "Allow"),
             denies=tuple(_plain(cap, s) for s in cap.statements if s.effect == "Deny"),
         )
-        ways = [_within(subject, policy, base, denies, word) for policy in own if policy.statements]
+        read = [policy for policy in own if policy.statements]
+        ways = [_within(subject, policy, base, denies, word) for policy in read]
         if all(ways):
-            same = [found for policy, found in zip(own, ways, strict=True) if policy.name == cap.name]
+            same = [found for policy, found in zip(read, ways, strict=True) if policy.name == cap.name]
             yield from (same or ways)[0]
 
 
@@ -202,14 +208,8 @@ def _within(
     new = Ground(allows=(), denies=denies)
     return [
         replace(one, message=f"the {word} lets more through: {one.message}")
-        for held in _allows((policy,))
-        for one in _findings(subject, held, grown(_plain(*held), base, new))
+        for one in told(subject, ((held, g) for held in _allows((policy,)) for g in grown(_plain(*held), base, new)))
     ]
-
-
-def _findings(subject: Subject, held: Held, growths: Iterable[Growth]) -> Iterator[Finding]:
-    for one in growths:
-        yield of_statement(subject, held, one.message, action=one.action, resource=one.resource, fix=one.fix)
 
 
 def _other_clouds(before: tuple[Subject, ...], subject: Subject) -> Iterator[Finding]:
@@ -248,8 +248,7 @@ def _stores(base: Audited, new: Audited) -> Iterator[Finding]:
         holder = _holder(new if now else base, name)
         kinds = (PolicyKind.RESOURCE,)
         before, after = (_ground((replace(holder, policies=p),), kinds, kinds) for p in (was, now))
-        for held in _allows(now):
-            yield from _findings(holder, held, grown(_plain(*held), before, after))
+        yield from told(holder, ((held, g) for held in _allows(now) for g in grown(_plain(*held), before, after)))
         for policy in was:
             for deny in gone(before, after):
                 if deny in policy.statements:
