@@ -123,6 +123,38 @@ PREDEFINED: dict[Cloud, dict[str, Predefined]] = {
             "storage.folders.*", "storage.managedFolders.*", "storage.multipartUploads.*", "storage.objects.*"
         ),
         "roles/storage.admin": _gcp("storage.*"),
+        "roles/storage.legacyBucketReader": _gcp(
+            "storage.buckets.get", "storage.multipartUploads.list", "storage.objects.list"
+        ),
+        "roles/storage.legacyBucketWriter": _gcp(
+            "storage.buckets.get",
+            "storage.multipartUploads.*",
+            "storage.objects.create",
+            "storage.objects.delete",
+            "storage.objects.list",
+        ),
+        "roles/storage.legacyBucketOwner": _gcp(
+            "storage.buckets.get",
+            "storage.buckets.getIamPolicy",
+            "storage.buckets.setIamPolicy",
+            "storage.buckets.update",
+            "storage.multipartUploads.*",
+            "storage.objects.create",
+            "storage.objects.delete",
+            "storage.objects.list",
+        ),
+        "roles/storage.legacyObjectReader": _gcp("storage.objects.get"),
+        "roles/storage.legacyObjectOwner": _gcp(
+            "storage.objects.get",
+            "storage.objects.getIamPolicy",
+            "storage.objects.setIamPolicy",
+            "storage.objects.update",
+        ),
+        "roles/cloudbuild.builds.editor": _gcp("cloudbuild.builds.*"),
+        "roles/compute.instanceAdmin": _gcp("compute.instances.*"),
+        "roles/deploymentmanager.editor": _gcp("deploymentmanager.deployments.*"),
+        "roles/iam.organizationRoleAdmin": _gcp("iam.roles.*"),
+        "roles/iam.serviceAccountOpenIdTokenCreator": _gcp("iam.serviceAccounts.getOpenIdToken"),
         "roles/iam.serviceAccountUser": _gcp(
             "iam.serviceAccounts.actAs", "iam.serviceAccounts.get", "iam.serviceAccounts.list"
         ),
@@ -266,6 +298,18 @@ PREDEFINED: dict[Cloud, dict[str, Predefined]] = {
                 "Microsoft.Storage/storageAccounts/listKeys/action",
                 "Microsoft.Storage/storageAccounts/read",
             ),
+        ),
+        "Storage Account Key Operator Service Role": _azure(
+            "81a9662b-bebf-436f-a333-f67b29880f12",
+            (
+                "Microsoft.Storage/storageAccounts/listKeys/action",
+                "Microsoft.Storage/storageAccounts/regenerateKey/action",
+            ),
+        ),
+        "Virtual Machine User Login": _azure(
+            "fb879df8-f326-4884-b1cf-06f3ad86be52",
+            ("Microsoft.Compute/virtualMachines/*/read", "Microsoft.Network/networkInterfaces/read"),
+            ("Microsoft.Compute/virtualMachines/login/action",),
         ),
         "Virtual Machine Administrator Login": _azure(
             "1c0163c0-47e6-4577-8991-ea5c82e286e4",

@@ -1,6 +1,6 @@
 """Rules 3xx for roles of Google, Azure and Nebius: how far rights on data reach.  The counterpart of `data`, which has the rules' rows.
 
-Of predefined roles it knows those that reach data (Google's, Azure's and Nebius's references, read 2026-11; not compared with a live account).
+What predefined roles hold says `planner.iam.roles`.
 """
 
 from __future__ import annotations
@@ -13,42 +13,17 @@ from planner.iam.audit.grown import listed
 from planner.iam.audit.guards import named_in, places
 from planner.iam.audit.lines import compact, written
 from planner.iam.audit.patterns import includes, includes_action, tokens
-from planner.iam.audit.places import azure_level
+from planner.iam.audit.places import azure_builtin, azure_level
+from planner.iam.roles import permissions_of, role_of
 from planner.model.finding import Finding
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, Permit, RoleAssignment, RoleBinding, Subject
 
 _BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
 _PUBLIC = frozenset({"allUsers", "allAuthenticatedUsers"})
-_ALL_OBJECTS = (
-    "storage.objects.get",
-    "storage.objects.list",
-    "storage.objects.create",
-    "storage.objects.delete",
-    "storage.objects.update",
-)
-_GCP: dict[str, tuple[str, ...]] = {
-    "roles/editor": ("compute.instances.create",),
-    "roles/owner": ("compute.instances.create", "iam.serviceAccounts.actAs"),
-    "roles/storage.admin": (*_ALL_OBJECTS, "storage.buckets.setIamPolicy"),
-    "roles/storage.legacyBucketReader": ("storage.objects.list",),
-    "roles/storage.legacyBucketOwner": (*_ALL_OBJECTS[1:4], "storage.buckets.setIamPolicy"),
-    "roles/storage.legacyBucketWriter": _ALL_OBJECTS[1:4],
-    "roles/storage.legacyObjectReader": ("storage.objects.get",),
-    "roles/storage.legacyObjectOwner": ("storage.objects.get", "storage.objects.update"),
-    "roles/storage.objectAdmin": (*_ALL_OBJECTS, "storage.objects.setIamPolicy"),
-    "roles/storage.objectCreator": ("storage.objects.create",),
-    "roles/storage.objectUser": _ALL_OBJECTS,
-    "roles/storage.objectViewer": ("storage.objects.get", "storage.objects.list"),
-}
 _CONTROL_ROLES = ("roles/compute.", "roles/iam.", "roles/resourcemanager.", "roles/editor", "roles/owner")
 _CONTROL_PERMISSIONS = ("compute.", "iam.", "resourcemanager.", "deploymentmanager.")
 _READS = (".get", ".list", ".getIamPolicy")
-_AZURE: dict[str, tuple[str, ...]] = {
-    "storage blob data reader": (f"{_BLOBS}/read",),
-    "storage blob data contributor": (f"{_BLOBS}/read", f"{_BLOBS}/write", f"{_BLOBS}/delete"),
-    "storage blob data owner": (f"{_BLOBS}/read", f"{_BLOBS}/write", f"{_BLOBS}/delete"),
-}
 _AZURE_CONTROL = (
     "owner",
     "contributor",
@@ -64,7 +39,7 @@ _BUCKET = "projects/_/buckets/"
 
 
 def _permits(binding: RoleBinding, permission: str) -> bool:
-    have = binding.permissions or _GCP.get(binding.role, ())
+    have = binding.permissions or permissions_of(Cloud.GCP, binding.role)
     return any(includes_action(one, permission) for one in have)
 
 
@@ -144,7 +119,8 @@ def _folder_fix(audited: Audited, subject: Subject, binding: RoleBinding) -> str
 
 
 def _data(assignment: RoleAssignment, action: str) -> bool:
-    have = assignment.data_actions or _AZURE.get(assignment.role.lower(), ())
+    known = role_of(Cloud.AZURE, assignment.role) if azure_builtin(assignment) else None
+    have = known.data_actions if known else assignment.data_actions
     return any(includes_action(one, action) for one in have) and not any(
         includes_action(one, action) for one in assignment.not_data_actions
     )

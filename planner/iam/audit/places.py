@@ -20,15 +20,6 @@ _SCOPES = (
     ("management group", re.compile(r"/providers/Microsoft\.Management/managementGroups/[^/]+/?", re.IGNORECASE)),
     ("tenant", re.compile(r"/?")),
 )
-#: roles that only the rules ask for (the clouds' references of predefined roles, read 2026-11; not compared with a live account)
-_MORE: dict[tuple[Cloud, str], tuple[str, ...]] = {
-    (Cloud.GCP, "roles/cloudbuild.builds.editor"): ("cloudbuild.builds.*",),
-    (Cloud.GCP, "roles/compute.instanceAdmin"): ("compute.instances.*",),
-    (Cloud.GCP, "roles/deploymentmanager.editor"): ("deploymentmanager.deployments.*",),
-    (Cloud.GCP, "roles/iam.organizationRoleAdmin"): ("iam.roles.*",),
-    (Cloud.AZURE, "Storage Account Key Operator Service Role"): ("Microsoft.Storage/storageAccounts/listKeys/action",),
-}
-_MORE_DATA = {"Virtual Machine User Login": ("Microsoft.Compute/virtualMachines/login/action",)}
 
 
 def gcp_wide(on: str) -> bool:
@@ -44,7 +35,7 @@ def gcp_guarded(binding: RoleBinding) -> bool:
 def gcp_permits(binding: RoleBinding, permission: str) -> bool:
     """The role gives the permission."""
     known = role_of(Cloud.GCP, binding.role)
-    patterns = binding.permissions or (known.actions if known else _MORE.get((Cloud.GCP, binding.role), ()))
+    patterns = binding.permissions or (known.actions if known else ())
     return _any(patterns, permission)
 
 
@@ -67,9 +58,7 @@ def permits(assignment: RoleAssignment, action: str, *, data: bool = False) -> b
         return _any(given, action) and not _any(taken, action)
     known = role_of(Cloud.AZURE, assignment.role)
     if known is None:
-        return _any(
-            _MORE_DATA.get(assignment.role, ()) if data else _MORE.get((Cloud.AZURE, assignment.role), ()), action
-        )
+        return False
     return (
         _any(known.data_actions, action)
         if data
