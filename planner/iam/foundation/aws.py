@@ -171,6 +171,10 @@ def _node_bounds(scope: ControlScope) -> Iterator[Statement]:
             "Null": {"sts:IdentityTokenAudience": ["false"]},
         },
     )
+    if scope.state:
+        # who makes node roles says who may become them: the objects above must not be a way to write the state of others
+        stacks = f"{arn}:s3:::{scope.state}/skyplan/*"
+        yield statement("NeverState", objects, (stacks,), {}, effect="Deny")
 
 
 def pass_policy(role_arn: str) -> PolicyDocument:

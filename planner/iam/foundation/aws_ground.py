@@ -62,14 +62,18 @@ class Ground:
         """What is made gets the project's tag, and no tag that somebody else's policies may look at."""
         if self.lean:
             return {"StringEquals": {f"aws:RequestTag/{PROJECT_TAG}": [self.project]}}
-        keys = sorted({*OUR_KEYS, *self.scope.tag_keys})
         return {
             "StringEquals": {
                 f"aws:RequestTag/{PROJECT_TAG}": [self.project],
                 f"aws:RequestTag/{MANAGED_TAG}": ["true"],
             },
-            "ForAllValues:StringLike": {"aws:TagKeys": keys},
+            **self.known_keys,
         }
+
+    @property
+    def known_keys(self) -> Condition:
+        """No tag but skyplan's and those that the user named: others' policies may look at any other."""
+        return {"ForAllValues:StringLike": {"aws:TagKeys": sorted({*OUR_KEYS, *self.scope.tag_keys})}}
 
     @property
     def templated(self) -> Condition:

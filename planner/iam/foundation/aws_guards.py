@@ -295,9 +295,12 @@ def _tagged_at_creation(g: Ground) -> Bounds:
 
 
 def _retagged(g: Ground) -> Bounds:
-    """Other tags may change; whose it is may not."""
-    stays: Condition = {"StringEqualsIfExists": {f"aws:RequestTag/{PROJECT_TAG}": [g.project]}}
-    return g.ec2(*_KINDS), merged(g.region, g.owned, stays)
+    """Other tags may change, as far as they may be put on at creation; whose it is may not."""
+    stays: Condition = {
+        "StringEqualsIfExists": {f"aws:RequestTag/{PROJECT_TAG}": [g.project]},
+        "Null": {"aws:TagKeys": ["false"]},
+    }
+    return g.ec2(*_KINDS), merged(g.region, g.owned, g.known_keys, stays)
 
 
 def _untagged(g: Ground) -> Bounds:

@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.iam import actions
+from planner.iam.documents import policy_from
 from planner.iam.evaluate.aws import Request, judge
 from planner.iam.foundation import aws
 from planner.iam.foundation.aws_entry import entry
 from planner.iam.foundation.aws_guards import GUARDS
 from planner.iam.operations.aws import OPERATIONS
 from planner.model.grants import CONTROL_IDENTITIES
+from planner.model.policy import PolicyKind
 from tests.unit.iam.aws_scope import ACCOUNT, SCOPE, policies, scope
 
 GOLDEN = Path(__file__).with_name("golden_foundation_aws.json")
@@ -178,6 +180,7 @@ BOUND = {"iam:PermissionsBoundary": f"arn:aws:iam::{ACCOUNT}:policy/skyplan-foun
 LAUNCHER = f"arn:aws:iam::{ACCOUNT}:role/skyplan-foundation/acme/skyplan-acme-orchestrator"
 LAUNCHER_BOUND = {"iam:PermissionsBoundary": BOUND["iam:PermissionsBoundary"].replace("node", "orchestrator")}
 STATE = "arn:aws:s3:::acme-tfstate"
+RETAGGED = {**OWNED, "aws:TagKeys": ("skyplan:job", "team")}
 MINE = {"aws:ResourceAccount": ACCOUNT}
 ABSENT = None
 
@@ -224,7 +227,9 @@ TWINS = [
     (D, "ec2:AuthorizeSecurityGroupIngress", f"{HERE}:security-group/sg-1", OWNED, ("aws:ResourceTag/skyplan:project", "other")),
     (D, "ec2:DeleteVpc", f"{HERE}:vpc/vpc-1", OWNED, ("aws:ResourceTag/skyplan:project", "other")),
     (D, TAG, f"{HERE}:vpc/vpc-1", {**MADE, "ec2:CreateAction": "CreateVpc"}, ("ec2:CreateAction", "CreateImage")),
-    (D, TAG, f"{HERE}:vpc/vpc-1", {**OWNED, "aws:RequestTag/skyplan:project": "acme"}, ("aws:RequestTag/skyplan:project", "x")),
+    (D, TAG, f"{HERE}:vpc/vpc-1", {**RETAGGED, "aws:RequestTag/skyplan:project": "acme"}, ("aws:RequestTag/skyplan:project", "x")),
+    (D, TAG, f"{HERE}:vpc/vpc-1", RETAGGED, ("aws:TagKeys", ("team", "finance"))),
+    (D, TAG, f"{HERE}:vpc/vpc-1", RETAGGED, ("aws:TagKeys", ABSENT)),
     (D, "ec2:DeleteTags", f"{HERE}:vpc/vpc-1", {**OWNED, "aws:TagKeys": ("team",)}, ("aws:TagKeys", ("team", "skyplan:project"))),
     (D, "ec2:DeleteTags", f"{HERE}:vpc/vpc-1", {**OWNED, "aws:TagKeys": ("team",)}, ("aws:TagKeys", ABSENT)),
     (D, "iam:CreateRole", NODES, BOUND, ("iam:PermissionsBoundary", ABSENT)),
@@ -326,6 +331,21 @@ def test_the_nodes_boundary_holds_no_control_plane():
     held = {action for one in node.document["Statement"] for action in one["Action"]}
     assert {action.partition(":")[0] for action in held} == {"kms", "s3", "secretsmanager", "ssm", "ssmmessages", "sts"}
     assert not [action for action in held if "Delete" in action or "Assume" in action or "*" in action]
+
+
+@pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject"])
+@pytest.mark.parametrize("project", ["acme", "acme-b"])
+def test_a_role_that_the_deployer_makes_reaches_no_state(action, project):
+    """Whoever makes a role says who may become it: its boundary holds whatever is written onto it."""
+    everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+    (node, _) = aws.boundaries(SCOPE)
+    held = [
+        policy_from(everything, kind=PolicyKind.IDENTITY, name="written"),
+        policy_from(node.document, kind=PolicyKind.BOUNDARY, name=node.name),
+    ]
+    for folder, allowed in ((f"skyplan/{project}/cmp-x.tfstate", False), ("corpus/x", True)):
+        context = {key: (value,) for key, value in MINE.items()}
+        assert bool(judge(held, Request(action=action, resource=f"{STATE}/{folder}", context=context))) is allowed
 
 
 def test_what_nodes_are_granted_lies_within_their_boundary():
