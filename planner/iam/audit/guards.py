@@ -48,7 +48,7 @@ def bound(statement: Statement, names: Callable[[str], bool]) -> bool:
     """A condition on one of these keys (in lower case) that holds for some values only, absent ones included."""
     return any(
         names(test.key.lower())
-        and "*" not in test.values
+        and not any("*" in value and set(value) <= {"*", "?"} for value in test.values)
         and (demands(test) or (parse(test.operator)[0] == "forallvalues" and present(statement.tests, test.key)))
         for test in statement.tests
     )

@@ -6,13 +6,17 @@ What predefined roles hold says `planner.iam.roles`; a role that is not known th
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from functools import lru_cache
 
+from planner.iam.evaluate.cel import CelError, Scope, Value, holds
 from planner.iam.roles import role_of
 from planner.model.offer import Cloud
 from planner.model.policy import RoleAssignment, RoleBinding
 
 _GUARDS = ("resource.name", "resource.matchtag", "resource.hastagkey")
+#: a condition that only ends, or only begins one day, guards nothing
+_YEARS = (1971, 2026, 2999)
 _WIDE = re.compile(r"(?:projects|folders|organizations)/[^/]+")
 _SCOPES = (
     ("subscription", re.compile(r"/subscriptions/[^/]+/?", re.IGNORECASE)),
@@ -28,8 +32,23 @@ def gcp_wide(on: str) -> bool:
 
 
 def gcp_guarded(binding: RoleBinding) -> bool:
-    """Its condition looks at the resource's name or tags."""
-    return any(word in binding.condition.lower() for word in _GUARDS)
+    """Its condition looks at the resource's name or tags, and a stranger's instance does not pass it, today or ever."""
+    if not any(word in binding.condition.lower() for word in _GUARDS):
+        return False
+    names: dict[str, Value] = {
+        "resource.name": f"{binding.on}/zones/stranger/instances/stranger",
+        "resource.type": "compute.googleapis.com/Instance",
+        "resource.service": "compute.googleapis.com",
+    }
+    times = (datetime(year, 1, 1, tzinfo=UTC) for year in _YEARS)
+    return not any(_passes(binding.condition, {**names, "request.time": time}) for time in times)
+
+
+def _passes(condition: str, names: dict[str, Value]) -> bool:
+    try:
+        return holds(condition, Scope(names=names))
+    except CelError:
+        return False  # of tags, say: what it asks is not known here, and it asks for something
 
 
 def gcp_permits(binding: RoleBinding, permission: str) -> bool:

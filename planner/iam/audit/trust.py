@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.iam.audit.find import Held, of_right, of_statement, of_subject, statements, subjects
 from planner.iam.audit.grown import blocked, listed
-from planner.iam.audit.guards import bound, by, demands, own_accounts
+from planner.iam.audit.guards import bound, by, demands, own_accounts, wild
 from planner.iam.audit.lines import guarded, written
 from planner.iam.audit.patterns import ARN_PARTS
 from planner.iam.audit.registry import Rule
+from planner.iam.evaluate.cel import CelError, Scope, Value, holds
 from planner.model.finding import Finding, Level
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, PolicyKind, Provider, RoleBinding, Statement, Subject, Test
 
-_WHO = by("aws:PrincipalArn", "aws:PrincipalTag/", "aws:userid", "aws:SourceArn")
+#: who it is, wherever from; a tag is only worth what the account is that gives it
+_WHO = ("aws:principalarn", "aws:sourcearn", "aws:userid")
+_TAGGED = by("aws:PrincipalTag/")
+_WHOSE = by("aws:PrincipalAccount", "aws:PrincipalOrgID", "aws:PrincipalOrgPaths")
 _SECOND_KEY = by(
     "sts:ExternalId",
     "aws:SourceAccount",
@@ -37,8 +42,12 @@ _OWN_MACHINES = (
     "autoscaling",
 )
 _BECOMES = ("roles/iam.workloadIdentityUser", "roles/iam.serviceAccountTokenCreator", "roles/iam.serviceAccountUser")
-_ANY_SUBJECT = ("*", "repo:*", "repo:*/*", "repo:*:*", "?*", "system:serviceaccount:*:*", "project_path:*")
+#: of a subject, up to its first wildcard: what kind of thing it is, and whose, to the end of that name
+_OWNED = re.compile(r"(?:system:serviceaccount:.*[A-Za-z0-9]|(?!system:serviceaccount:)[^:/]+[:/][^:/]+[:/])")
+_ID = re.compile(r"A[A-Z]{3}[A-Z0-9]{12,}")
+_COGNITO = "cognito-identity"
 _DIGITS = 12
+_REFS = ("refs/heads/main", "refs/heads/stranger")
 
 
 def anybody(audited: Audited) -> Iterator[Finding]:
@@ -78,11 +87,30 @@ def _everybody(name: str) -> bool:
 
 def _narrowed(subject: Subject, statement: Statement, wide: list[str]) -> bool:
     """Its conditions name who, or, of one foreign account, a second key that only the one meant knows."""
-    if bound(statement, _WHO):
+    if any(_says_who(test) for test in statement.tests):
+        return True
+    if bound(statement, _TAGGED) and ("*" not in wide or bound(statement, _WHOSE)):
         return True
     own = own_accounts(subject)
     foreign = "*" not in wide and all(_account(name) not in own for name in wide)
     return foreign and bound(statement, by("sts:ExternalId"))
+
+
+def _says_who(test: Test) -> bool:
+    """It names somebody: an ARN of a known account, or the id of a role."""
+    if test.key.lower() not in _WHO or not demands(test):
+        return False
+    exact = "like" not in test.operator.lower() and "arn" not in test.operator.lower()
+    return all(exact or _tied(value) for value in test.values)
+
+
+def _tied(value: str) -> bool:
+    """Not a pattern that anybody's ARN or id fits."""
+    parts = value.split(":", ARN_PARTS - 1)
+    if parts[0] != "arn" or len(parts) < ARN_PARTS:
+        return not wild(value) or _ID.match(value) is not None or value.startswith("${")
+    # of a bucket, the name alone says whose it is
+    return not wild(parts[4]) and bool(parts[4] or not wild(parts[5].partition("/")[0]))
 
 
 def _account(name: str) -> str:
@@ -113,8 +141,9 @@ def web_identity(audited: Audited) -> Iterator[Finding]:
             issuers = [
                 name for kind, name in held[1].principals if kind == "Federated" and ":saml-provider/" not in name
             ]
-            issuers = [name for name in issuers if "cognito-identity" not in name]
-            missing = [claim for claim in ("aud", "sub") if not _claims(held[1], claim)] if issuers else []
+            # a pool of Cognito's says whose it is in the audience; its subjects are made up
+            asked = ("aud",) if all(_COGNITO in name for name in issuers) else ("aud", "sub")
+            missing = [claim for claim in asked if not _claims(held[1], claim, issuers)] if issuers else []
             if missing:
                 key = issuers[0].rpartition("oidc-provider/")[2]
                 values = {"aud": "sts.amazonaws.com", "sub": "repo:OWNER/REPOSITORY:ref:refs/heads/main"}
@@ -137,22 +166,63 @@ def web_identity(audited: Audited) -> Iterator[Finding]:
                 yield _of_provider(provider, message, "issuer, subject and audience: each one, exact")
 
 
-def _claims(statement: Statement, claim: str) -> bool:
-    """The claim is asked for, and with a value that says something.  Google calls its audience `aud` or `oaud`."""
+def _claims(statement: Statement, claim: str, issuers: list[str]) -> bool:
+    """The claim of one of these issuers is asked for, and with a value that says something.  Google calls its audience `aud` or `oaud`."""
     ends = (":aud", ":oaud") if claim == "aud" else (f":{claim}",)
+    hosts = [name.rpartition("oidc-provider/")[2].lower() for name in issuers]
+    known = not any("${" in host or host.startswith("arn:") for host in hosts)
     return any(
-        test.key.lower().endswith(ends) and demands(test) and not any(value in _ANY_SUBJECT for value in test.values)
+        test.key.lower().endswith(ends)
+        and (not known or "${" in test.key or test.key.lower().rpartition(":")[0] in hosts)
+        and bound(replace(statement, tests=(test,)), lambda _: True)
+        and (claim == "aud" or "like" not in test.operator.lower() or all(_owned(value) for value in test.values))
         for test in statement.tests
     )
+
+
+def _owned(subject: str) -> bool:
+    """Whatever fits it is one owner's: `repo:acme/*`, and not `repo:acme*` or `*:ref:refs/heads/main`."""
+    plain = re.sub(r"\$\{[^}]*\}", "x", subject)
+    return not wild(plain) or _OWNED.match(re.split(r"[*?]", plain, maxsplit=1)[0]) is not None
 
 
 def no_condition(audited: Audited) -> Iterator[Finding]:
     """403."""
     for provider in audited.providers:
-        if provider.cloud is Cloud.GCP and provider.condition.strip().lower() in {"", "true"}:
+        if provider.cloud is Cloud.GCP and (not provider.condition.strip() or _strangers_pass(provider)):
             message = f"every token of {provider.issuer} is believed: the provider has no condition"
+            if provider.condition.strip():
+                message = f"tokens of strangers pass the condition on {provider.issuer}: {provider.condition}"
             fix = "attribute_condition = \"assertion.repository_owner_id == 'OWNER_ID' && assertion.repository == 'OWNER/REPOSITORY'\""
             yield _of_provider(provider, message, fix)
+
+
+def _strangers_pass(provider: Provider) -> bool:
+    """A token of somebody else's repository, of whatever branch or event, gets through."""
+    return any(_believes(provider, ref, event) for ref in _REFS for event in ("push", "pull_request"))
+
+
+def _believes(provider: Provider, ref: str, event: str) -> bool:
+    claims: dict[str, Value] = {
+        "sub": f"repo:stranger/stranger:ref:{ref}",
+        "repository": "stranger/stranger",
+        "repository_id": "999999999",
+        "repository_owner": "stranger",
+        "repository_owner_id": "999999999",
+        "project_path": "stranger/stranger",
+        "project_id": "999999999",
+        "namespace_path": "stranger",
+        "namespace_id": "999999999",
+        "actor": "stranger",
+        "ref": ref,
+        "event_name": event,
+    }
+    names = {f"{root}.{name}": value for root in ("assertion", "attribute") for name, value in claims.items()}
+    names["google.subject"] = claims["sub"]
+    try:
+        return holds(provider.condition, Scope(names=names))
+    except CelError:
+        return False  # it asks for something that is not known here
 
 
 def _of_provider(provider: Provider, message: str, fix: str) -> Finding:
@@ -166,7 +236,8 @@ def no_second_key(audited: Audited) -> Iterator[Finding]:
     for subject in subjects(audited, Cloud.AWS):
         own = own_accounts(subject)
         for held in _trusting(subject):
-            if bound(held[1], _SECOND_KEY):
+            tied = [one for one in held[1].tests if one.key.lower() != "aws:sourcearn" or _says_who(one)]
+            if bound(replace(held[1], tests=tuple(tied)), _SECOND_KEY):
                 continue
             accounts = [
                 name

@@ -106,3 +106,31 @@ def test_lines_are_where_they_are_read():
     assert one.evidence == (f'{{"Effect":"Allow","Action":"ec2:RunInstances","Resource":"{INSTANCES}"}}')
     assert one.cloud == "aws"
     assert one.identity == "x"
+
+
+OWN_NAME = 'resource.name.extract("/instances/{name}").startsWith("skyplan-")'
+
+
+@pytest.mark.parametrize(
+    ("condition", "guards"),
+    [
+        (OWN_NAME, True),
+        (f'resource.type == "compute.googleapis.com/Instance" && {OWN_NAME}', True),
+        (f'resource.type != "compute.googleapis.com/Instance" || {OWN_NAME}', True),
+        ('resource.matchTag("1/env", "dev")', True),
+        (f"{OWN_NAME} || true", False),
+        (f"!({OWN_NAME})", False),
+        ('resource.name.startsWith("projects/p/")', False),
+        ('resource.name != "x"', False),
+        ('resource.name != "x" && request.time < timestamp("2030-01-01T00:00:00Z")', False),
+    ],
+)
+def test_a_condition_on_google_guards_if_a_strangers_machine_fails_it(condition, guards):
+    binding = {
+        "resource": "projects/p",
+        "role": "roles/compute.instanceAdmin.v1",
+        "members": ["serviceAccount:a@p.iam.gserviceaccount.com"],
+        "condition": {"expression": condition},
+    }
+    audited = audited_from({"subjects": [{"cloud": "gcp", "name": "a", "bindings": [binding]}]})
+    assert bool(run(audited, ["SKY-IAM-102"])) is not guards
