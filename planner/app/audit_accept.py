@@ -48,7 +48,8 @@ def accept(
 def _matches(s: Suppression, finding: Finding) -> bool:
     """By where the finding stands, alone or with its statement (`ORIGIN GRANT`), or by whose right it is."""
     places = (finding.origin, f"{finding.origin} {finding.grant}", finding.identity)
-    return s.rule == finding.rule and any(fnmatchcase(place, s.grant) for place in places)
+    glob = s.grant.replace("[", "[[]")  # of addresses such as `x.y["k"]`: brackets are themselves
+    return s.rule == finding.rule and any(fnmatchcase(place, glob) for place in places)
 
 
 def _moment(text: str) -> datetime:

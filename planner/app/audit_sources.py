@@ -7,6 +7,7 @@ composed to the inputs of their stacks, and those are read.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 Advance = Callable[[str], None]
 """Called before each piece of work, with its name."""
 _NEITHER = "neither a plan of skyplan nor Terraform JSON"
+_READABLE = "give a plan of skyplan, *.tf.json, or what `terraform show -json` prints of a plan or a state"
+_SHOW = "is not read: give what `terraform show -json PLANFILE` prints"
+_HCL = re.compile(r"^\s*(?:resource|data|module|variable|provider|terraform|locals|output)\b[^:\n]*\{", re.MULTILINE)
+_EVENTS = re.compile(r'\s*\{"@level":')
 #: what a configuration, a plan, a state or a state file has at its top
 _TERRAFORM = frozenset(
     {
@@ -114,20 +119,21 @@ class _Reading:
         try:
             return self.tree.text(path)
         except InputError as error:
-            self.problems += [unread(path, d.summary) for d in error.diagnostics]
+            self.problems += [unread(path, d.summary, hint=_READABLE) for d in error.diagnostics]
             return None
 
     def json(self, text: str, path: Path) -> dict[str, Any] | None:
         try:
-            document: Any = json.loads(text)
+            document: Any = json.loads(text.removeprefix("\ufeff"))
         except json.JSONDecodeError as error:
-            self.problems.append(unread(path, f"not JSON: {error.msg}", error.lineno, error.colno))
+            why, hint = f"not JSON: {error.msg}", _instead(text)
+            self.problems.append(unread(path, why, error.lineno, error.colno, hint))
         except RecursionError:
-            self.problems.append(unread(path, "nested too deeply"))
+            self.problems.append(unread(path, "nested too deeply", hint=_READABLE))
         else:
             if isinstance(document, dict):
                 return document  # pyright: ignore[reportUnknownVariableType]
-            self.problems.append(unread(path, _NEITHER))
+            self.problems.append(unread(path, _NEITHER, hint=_READABLE))
         return None
 
     def plan(self, document: dict[str, Any], path: Path, root: Path | None = None) -> None:
@@ -148,7 +154,7 @@ class _Reading:
         from planner.iam.read.terraform import read_terraform  # noqa: PLC0415 - not needed for plans
 
         if not _TERRAFORM & document.keys():
-            self.problems.append(unread(path, _NEITHER))
+            self.problems.append(unread(path, _NEITHER, hint=_READABLE))
             return
         name = _name(path, root)
         try:
@@ -157,6 +163,13 @@ class _Reading:
             self.problems += [d if d.code == "SKY-IAM-902" else unread(path, d.summary) for d in error.diagnostics]
         else:
             self.sources.append(name)
+
+
+def _instead(text: str) -> str:
+    """What to give instead of text that is no JSON."""
+    if _EVENTS.match(text):
+        return f"the log that `terraform plan -json` prints {_SHOW}"
+    return f"HCL {_SHOW}" if _HCL.search(text) else _READABLE
 
 
 def _name(path: Path, root: Path | None) -> str:

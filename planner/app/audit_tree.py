@@ -116,9 +116,9 @@ def _relative(path: Path) -> str:
     return Path(os.path.relpath(path)).as_posix()
 
 
-def unread(path: Path, why: str, line: int = 0, column: int = 0) -> Diagnostic:
+def unread(path: Path, why: str, line: int = 0, column: int = 0, hint: str = "") -> Diagnostic:
     """SKY-IAM-902."""
-    return Diagnostic(code="SKY-IAM-902", summary=why, location=Location(shown(path), line, column))
+    return Diagnostic(code="SKY-IAM-902", summary=why, location=Location(shown(path), line, column), hint=hint)
 
 
 def _unread(what: str, why: str, hint: str = "") -> InputError:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.app.compose import DEFAULT_PROVIDER_VERSIONS
+from planner.app.files import write_whole
 from planner.iam.aws import literal
 from planner.model.control import ControlScope
 from planner.model.diagnostic import Diagnostic, ordered
@@ -90,9 +91,7 @@ def write(given: FoundationInput, folder: Path) -> Path:
     from stacks.app import document  # noqa: PLC0415 - starts node
 
     path = folder / given.name / "cdk.tf.json"
-    data = pretty(document(given))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
+    write_whole(path, pretty(document(given)))
     return path
 
 

@@ -5,6 +5,7 @@ Every name in it is a stranger's: nothing may open a tag, a link, a mention or a
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -19,10 +20,12 @@ LONGEST = 60_000
 """Characters: GitHub refuses a comment of more than 65,536 (its API's own message, 2026-09)."""
 _CUT = "_Cut here, as a comment may be no longer: the SARIF or JSON output has the rest._"
 _MARKS = {"added": "+ added", "removed": "- removed", "widened": "! widened", "changed": "~ changed"}
-#: a space of no width keeps a name from being mentioned: GitHub looks for `@name` in what is rendered
-_TAGS = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "@&#8203;"}
+#: a space of no width keeps a name from being mentioned or linked: GitHub looks for `@name`, `#1` and addresses in what is rendered
+_BREAK = "&#8203;"
+_TAGS = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": f"@{_BREAK}", "#": f"#{_BREAK}"}
 _HTML = str.maketrans(_TAGS)
-_SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_[]|~#"} | _TAGS)
+_SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_[]|~"} | _TAGS)
+_ADDRESS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
 
 
 def document(report: AuditReport) -> str:
@@ -93,12 +96,12 @@ def _folded(f: Finding) -> str:
 
 
 def _cell(text: str) -> str:
-    return printable(text).translate(_SPECIAL)
+    return _ADDRESS.sub(_BREAK, printable(text).translate(_SPECIAL))
 
 
 def _html(text: str) -> str:
     """For a summary, in which Markdown does not hold."""
-    return printable(text).translate(_HTML)
+    return _ADDRESS.sub(_BREAK, printable(text).translate(_HTML))
 
 
 def _code(text: str) -> str:

@@ -59,7 +59,6 @@ def _rule(rule: RuleText) -> dict[str, Any]:
     out: dict[str, Any] = {
         "id": rule.id,
         "shortDescription": {"text": rule.title},
-        "helpUri": rule_page(rule.id),
         "defaultConfiguration": {"level": _LEVELS[rule.level]},
         "properties": {
             "security-severity": _SEVERITIES[rule.level],
@@ -69,8 +68,8 @@ def _rule(rule: RuleText) -> dict[str, Any]:
     }
     if rule.why:
         out["fullDescription"] = {"text": rule.why}
-    if rule.fix:
-        out["help"] = {"text": rule.fix}
+    # no `helpUri`: it must be absolute, uploads are refused otherwise, and the pages have no address of their own
+    out["help"] = {"text": " ".join(filter(None, (rule.fix, f"See {rule_page(rule.id)} of skyplan.")))}
     return out
 
 
@@ -83,7 +82,8 @@ def _result(f: Finding, numbers: dict[str, int], fallback: str) -> dict[str, Any
         "level": _LEVELS[f.level],
         "message": {"text": text},
         "locations": [_place(f.location, fallback) | _logical(f)],
-        "partialFingerprints": {"skyplanFinding/v1": f.fingerprint},
+        # GitHub goes by the second alone; where it is missing, its upload takes the line's text, which is one for all findings of a plan
+        "partialFingerprints": {"skyplanFinding/v1": f.fingerprint, "primaryLocationLineHash": f.fingerprint},
         "properties": {"cloud": f.cloud, "identity": f.identity, "level": f.level.value},
     }
     if f.accepted:

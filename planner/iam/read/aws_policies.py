@@ -74,7 +74,8 @@ def _part(document: Document, source: Block, raw: Any, depth: int) -> tuple[Stat
 def _known(document: Document, block: Block, raw: Any) -> Any:
     value = document.resolved(raw, block)
     if unknown(value):
-        raise ValueError(f"{value} is not in this document")
+        where = "is known only after apply; audit the state then" if block.literal else "is not in this document"
+        raise ValueError(f"{value} {where}")
     return value
 
 

@@ -16,6 +16,7 @@ from planner.iam.read.lines import Path
 from planner.model.diagnostic import Location
 
 _STEP = re.compile(r"""\.([A-Za-z_][\w-]*|\d+|\*)|\[(?:"((?:[^"\\]|\\.)*)"|(\d+)|([^\]]*))\]""")
+_LITERAL_INDEX = re.compile(r"""\[(?:\d+|"[^"]*")\]""")
 _LONGEST_CHAIN = 40
 
 
@@ -209,7 +210,7 @@ class Document:
         return computed(self, block, name)
 
     def _found(self, traversal: str, module: str, like: Block | None = None) -> tuple[Block, str] | None:
-        """The block that a traversal begins with, and what follows.  Of several instances, with no index said, the one with the index of `like`."""
+        """The block that a traversal begins with, and what follows.  Of several instances, with no index said but `count.index`, that of `like`."""
         words_of = re.match(r"(?:data\.)?[A-Za-z_][\w-]*\.[A-Za-z_][\w-]*", traversal)
         if words_of is None:
             return None
@@ -220,7 +221,10 @@ class Document:
         index = re.match(r"\[[^\]]*\]", rest)
         if index:
             rest = rest[index.end() :]
-        wanted = index[0] if index else like.address.removeprefix(like.module).partition("[")[2] if like else ""
+        said = index is not None and _LITERAL_INDEX.fullmatch(index[0]) is not None
+        wanted = (
+            index[0] if index and said else like.address.removeprefix(like.module).partition("[")[2] if like else ""
+        )
         same = [block for block in held if wanted and block.address.endswith(wanted)]
         return (same or held)[0], rest
 

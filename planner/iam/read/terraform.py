@@ -7,31 +7,63 @@ named in `Audited.unread`.  A variable's default counts as its value: which one 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import reduce
 from typing import Any, cast
 
 from planner.iam.read import aws, azure, gcp, nebius
+from planner.iam.read.leak_places import addressed, stored_address
 from planner.iam.read.lines import Path, line_index
 from planner.iam.read.references import Block, Computed, Document, Unknown, many
 from planner.iam.secrets import scan_document
-from planner.model.diagnostic import Location
+from planner.model.diagnostic import Diagnostic, Location
 from planner.model.digest import pretty
+from planner.model.errors import InputError
 from planner.model.policy import Audited
 
 _INDEX = re.compile(r"\[[^\]]*\]")
+_ABOUT_RIGHTS = re.compile(r"iam|role|policy|permission|access")
 _READERS = (aws, gcp, azure, nebius)
+#: major versions of what `terraform show -json` prints, of which 0 was never another; and of state files
+_SHOWN_VERSIONS = ("0", "1")
+_STATE_VERSION = 4
+#: data sources that are policies -> what in them grants
+_STATED = {"aws_iam_policy_document": "statement", "google_iam_policy": "binding"}
 
 Json = Mapping[str, Any]
 
 
+_PARTLY = "it holds values that are known only after apply, and is read without what is written around them; audit the state then"
+
+
+class _Referred(Unknown):
+    """What an expression refers to, in place of what it makes of it: a plan of HCL shows no more."""
+
+    __slots__ = ()
+
+
+#: an item of a list that no configuration shows, such as one in a `dynamic` block
+_NOT_YET = _Referred("${known.after_apply}")
+
+
 def read_terraform(document: Json, *, file: str, text: str | None = None) -> Audited:
-    """What the document says of rights, and what in it looks like a secret.  `text` is the file's, for line numbers; a stack of skyplan's needs none."""
+    """What the document says of rights, and what in it looks like a secret.  `text` is the file's, for line numbers; a stack of skyplan's needs none.
+
+    Raises InputError (SKY-IAM-902) for a form that is not known: read as if it were, it would look clean.
+    """
     found = blocks_of(document, file=file, text=text)
     place = Location(file) if file else None
-    leaks = tuple(replace(leak, location=place) for leak in scan_document(document, origin=found.label))
-    return joined(rights_of(found), Audited(leaks=leaks))
+    leaks = dict.fromkeys(
+        replace(leak, origin=_leak_origin(document, leak.origin, found.label), location=place)
+        for leak in scan_document(document, origin=found.label)
+    )
+    return joined(rights_of(found), Audited(leaks=tuple(leaks)))
+
+
+def _leak_origin(document: Json, origin: str, label: str) -> str:
+    path = origin.removeprefix(f"{label} ")
+    return origin if path == origin else f"{label} {addressed(document, path)}"
 
 
 def rights_of(found: Document) -> Audited:
@@ -51,7 +83,9 @@ def _both(left: Audited, right: Audited) -> Audited:
 
 
 def blocks_of(document: Json, *, file: str, text: str | None = None) -> Document:
-    """The document's blocks, whichever of the forms it has."""
+    """The document's blocks, whichever of the forms it has.  Raises InputError."""
+    if wrong := _wrong(document):
+        raise InputError([Diagnostic(code="SKY-IAM-902", summary=wrong, location=Location(file), hint=_FORMS)])
     if "planned_values" in document:
         return _shown(document, file, plan=True)
     if "root_module" in _object(document.get("values")):
@@ -59,6 +93,22 @@ def blocks_of(document: Json, *, file: str, text: str | None = None) -> Document
     if isinstance(document.get("resources"), list) and "version" in document:
         return _state_file(document, file)
     return _configuration(document, file, text)
+
+
+_FORMS = "give what `terraform show -json` of Terraform 0.12 to 1.x prints, or a state file of version 4"
+
+
+def _wrong(document: Json) -> str:
+    """Why this is none of the forms that are read; "" where it is one."""
+    shown = next((name for name in ("planned_values", "values") if name in document), "")
+    version = document.get("format_version")
+    if version is not None and str(version).partition(".")[0] not in _SHOWN_VERSIONS:
+        return f"format_version {version!r} is not known"
+    if shown and not isinstance(document[shown], dict):
+        return f"`{shown}` is no object"
+    if isinstance(document.get("resources"), list) and document.get("version", _STATE_VERSION) != _STATE_VERSION:
+        return f"a state file of version {document['version']!r} is not known"
+    return ""
 
 
 def _computed() -> Mapping[str, Computed]:
@@ -105,10 +155,18 @@ def _configuration(document: Json, file: str, text: str | None) -> Document:
         lines=line_index(text) if text else {},
         computed=_computed(),
         unread=[
-            f"{stack or file} module.{name}: what is in a module is not in this document; audit `terraform show -json` of a plan"
-            for (name,), _, _ in _labelled(document.get("module"), ("module",), 1)
+            f"{stack or file} {what}; audit `terraform show -json` of a plan" for what in _absent(document, blocks)
         ],
     )
+
+
+def _absent(document: Json, blocks: Sequence[Block]) -> Iterator[str]:
+    """What may hold rights, and only Terraform can tell."""
+    for (name,), _, _ in _labelled(document.get("module"), ("module",), 1):
+        yield f"module.{name}: what is in a module is not in this document"
+    for block in blocks:
+        if "dynamic" in block.values and _ABOUT_RIGHTS.search(block.type):
+            yield f"{block.address}: its dynamic blocks are not in this document"
 
 
 def _labelled(value: Any, path: Path, depth: int) -> Iterator[tuple[tuple[str, ...], dict[str, Any], Path]]:
@@ -143,6 +201,7 @@ def _shown(document: Json, file: str, *, plan: bool) -> Document:
     values = _object(document["planned_values" if plan else "values"])
     before = _object(_object(document.get("prior_state")).get("values")) if plan else {}
     found: dict[str, Block] = {}
+    unread: list[str] = [f"{file}: this plan ended in an error, and is not whole"] if document.get("errored") else []
     scopes: dict[str, dict[str, tuple[Any, str]]] = {"": _given(document, root)}
     for tree, only_data in ((before, True), (values, False)):
         for module, address in _modules(_object(tree.get("root_module")), ""):
@@ -153,6 +212,8 @@ def _shown(document: Json, file: str, *, plan: bool) -> Document:
                     continue
                 block = _filled(held, address, calls, changes)
                 found[block.address] = block
+                if _is_partly_known(block, changes.get(block.address)):
+                    unread.append(f"{file} {block.address}: {_PARTLY}")
     providers = {
         str(given.get("name", name)): _values(_object(_object(given).get("expressions")))
         for name, given in _object(_object(document.get("configuration")).get("provider_config")).items()
@@ -164,6 +225,7 @@ def _shown(document: Json, file: str, *, plan: bool) -> Document:
         scopes=scopes,
         providers=providers,
         computed=_computed(),
+        unread=unread,
     )
 
 
@@ -241,10 +303,29 @@ def _merged(known: Any, written: Any, unknown: Any) -> Any:
         parts = cast("list[Any]", unknown)
         aligned = len(other) == len(parts)
         return [
-            _merged(held[at] if at < len(held) else None, other[at] if aligned else written, part)
+            _item(held[at] if at < len(held) else None, other[at] if aligned else written, part)
             for at, part in enumerate(parts)
         ]
     return known
+
+
+def _item(known: Any, written: Any, unknown: Any) -> Any:
+    """Of a list: never left out, since fewer resources, values or principals would say something else."""
+    return _NOT_YET if unknown is True and written is None else _merged(known, written, unknown)
+
+
+def _is_partly_known(block: Block, unknown: Any) -> bool:
+    """Whether what a policy's data source grants is more than what can be read."""
+    argument = _STATED.get(block.type, "")
+    return _object(unknown).get(argument) is True or _holds_referred(block.values.get(argument))
+
+
+def _holds_referred(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_holds_referred, cast("dict[str, Any]", value).values()))
+    return (
+        any(map(_holds_referred, cast("list[Any]", value))) if isinstance(value, list) else isinstance(value, _Referred)
+    )
 
 
 def _values(written: Json) -> dict[str, Any]:
@@ -259,11 +340,22 @@ def _expressed(value: Any) -> Any:
         return value
     given = cast("dict[str, Any]", value)
     if "constant_value" in given:
-        return given["constant_value"]
+        return _template(given["constant_value"])
     if isinstance(given.get("references"), list):
         references = cast("list[Any]", given["references"])
-        return Unknown(f"${{{references[0]}}}") if references else None
+        return _Referred(f"${{{references[0]}}}") if references else None
     return _values(given)
+
+
+def _template(constant: Any) -> Any:
+    """Of `*.tf.json` Terraform shows the text as it is written, and calls it constant; it only counts where the value is not known."""
+    if isinstance(constant, str):
+        return Unknown(constant) if "${" in constant else constant
+    if isinstance(constant, list):
+        return [_template(item) for item in cast("list[Any]", constant)]
+    if isinstance(constant, dict):
+        return {name: _template(item) for name, item in cast("dict[str, Any]", constant).items()}
+    return constant
 
 
 def _state_file(document: Json, file: str) -> Document:
@@ -271,19 +363,16 @@ def _state_file(document: Json, file: str) -> Document:
     blocks: list[Block] = []
     for held in map(_object, many(document.get("resources"))):
         mode, kind, name, module = (str(held.get(key) or "") for key in ("mode", "type", "name", "module"))
-        prefix = f"{module}." if module else ""
-        for instance in map(_object, many(held.get("instances"))):
-            index = instance.get("index_key")
-            at = "" if index is None else f'["{index}"]' if isinstance(index, str) else f"[{index}]"
-            blocks.append(
-                Block(
-                    type=kind,
-                    name=name,
-                    address=f"{prefix}{'data.' if mode == 'data' else ''}{kind}.{name}{at}",
-                    values=_object(instance.get("attributes")),
-                    is_data=mode == "data",
-                    module=module,
-                    literal=True,
-                )
+        blocks += [
+            Block(
+                type=kind,
+                name=name,
+                address=stored_address(held, instance.get("index_key")),
+                values=_object(instance.get("attributes")),
+                is_data=mode == "data",
+                module=module,
+                literal=True,
             )
+            for instance in map(_object, many(held.get("instances")))
+        ]
     return Document(file=file, label=file, blocks=tuple(blocks), computed=_computed())

@@ -141,12 +141,19 @@ def test_an_accepted_finding_carries_its_reason() -> None:
         ("main aws_iam_role.ci all/Other", False),
         ("main aws_iam_role.c", False),
         ("MAIN *", False),
+        ("[m]ain *", False),
     ],
 )
 def test_the_glob_is_over_place_and_identity(grant: str, accepted: bool) -> None:
     (found,), told = accept([finding()], [suppression(grant=grant)], NOW)
     assert bool(found.accepted) is accepted
     assert [d.code for d in told] == ([] if accepted else ["SKY-IAM-904"])
+
+
+@pytest.mark.parametrize("grant", ['plan.json aws_iam_role.r["a.b"]', 'plan.json aws_iam_role.r["a.?"] *'])
+def test_brackets_of_an_address_are_themselves(grant: str) -> None:
+    (found,), told = accept([finding(origin='plan.json aws_iam_role.r["a.b"]')], [suppression(grant=grant)], NOW)
+    assert (bool(found.accepted), told) == (True, ())
 
 
 def test_another_rules_finding_is_not_accepted() -> None:
@@ -198,6 +205,38 @@ def test_everything_that_cannot_be_read_is_told_at_once(folder: Path) -> None:
         "empty": "SKY-IAM-902",
         "skyplan.yaml": "SKY-SPEC-101",
     }
+
+
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        (
+            '# a comment\nresource "aws_iam_role" "x" {\n  name = "x"\n}\n',
+            "HCL is not read: give what `terraform show -json",
+        ),
+        (
+            '{"@level":"info","@message":"Terraform 1.9"}\n{"@level":"info"}\n',
+            "the log that `terraform plan -json` prints",
+        ),
+        ("PK\x03\x04\udcff", "terraform show -json"),
+        ("", "*.tf.json"),
+        ("a: 1\n", "*.tf.json"),
+        ('["x"]', "*.tf.json"),
+        ('{"format_version": "9.0", "planned_values": {}}', "Terraform 0.12 to 1.x"),
+    ],
+)
+def test_what_cannot_be_read_says_what_to_give_instead(folder: Path, content: str, hint: str) -> None:
+    (folder / "x.json").write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(InputError) as caught:
+        run(terraform=(Path("x.json"),))
+    (told,) = caught.value.diagnostics
+    assert (told.code, told.location and told.location.file) == ("SKY-IAM-902", "x.json")
+    assert hint in told.hint
+
+
+def test_a_byte_order_mark_is_no_content(folder: Path, one_rule: None) -> None:
+    (folder / "x.json").write_bytes(b'\xef\xbb\xbf{"resource": {}}')
+    assert run(terraform=(Path("x.json"),)).sources == ("x.json",)
 
 
 def test_a_folder_is_read_to_its_depth_without_hidden_ones(folder: Path, one_rule: None) -> None:

@@ -103,6 +103,14 @@ def test_what_lies_in_the_folder_stays(run, tmp_path):
     assert sorted(file.name for file in other.iterdir()) == ["cdk.tf.json", "terraform.tfstate"]
 
 
+def test_a_folder_that_cannot_be_written_is_told(run, tmp_path):
+    (tmp_path / "taken").write_text("", encoding="utf-8")
+    code, out, err = run(PROJECT, "--cloud", "aws", "--out", "taken/x")
+    assert (code, out) == (1, "")
+    assert "taken/x/fnd-aws-prod/cdk.tf.json: cannot be written" in err
+    assert "SKY-SPEC-101" in err
+
+
 def test_the_same_input_writes_the_same_bytes(run, tmp_path):
     path = tmp_path / "foundation" / "fnd-aws-prod" / "cdk.tf.json"
     run(PROJECT, "--cloud", "aws")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +49,8 @@ def test_sarif_rules_carry_level_severity_and_a_page() -> None:
     rules = {r["id"]: r for r in run["tool"]["driver"]["rules"]}
     assert rules["SKY-IAM-301"]["defaultConfiguration"] == {"level": "error"}
     assert rules["SKY-IAM-606"]["defaultConfiguration"] == {"level": "note"}
-    assert rules["SKY-IAM-301"]["helpUri"].startswith("docs/")
+    assert "docs/rules/SKY-IAM-301.md" in rules["SKY-IAM-301"]["help"]["text"]
+    assert not any("helpUri" in rule for rule in rules.values()), "must be absolute: code scanning refuses the file"
     assert rules["SKY-IAM-301"]["properties"]["tags"][-1] == "CKV_AWS_1"
     order = [r["id"] for r in run["tool"]["driver"]["rules"]]
     assert all(order[r["ruleIndex"]] == r["ruleId"] for r in run["results"])
@@ -128,6 +130,14 @@ def test_markdown_lets_no_name_open_a_tag_a_cell_or_a_mention() -> None:
     assert not any("<img" in line or " @org" in line or "\x1b" in line for line in outside)
     tables = [line for line in outside if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in tables} <= {3, 5}
+
+
+def test_markdown_links_nothing_that_a_name_says() -> None:
+    said = "see http://evil.example, WWW.evil.example, acme/infra#7 and @org"
+    text = audit_markdown.document(replace(FULL, findings=(finding(origin=said, message=said),)))
+    outside = "".join(line for line in text.splitlines() if not line.startswith("    "))
+    assert outside.count("evil.example") > 2
+    assert not re.search(r"http://|www\.|#7|@org", outside, re.IGNORECASE)
 
 
 def test_a_long_comment_is_cut_between_blocks() -> None:
