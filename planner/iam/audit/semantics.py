@@ -36,6 +36,9 @@ _ALL: Final = tuple(PolicyKind)
 _ARN: Final = re.compile(r"arn:(aws|aws-[a-z-]+|\*|\$\{[^}]*\}):[\w*?${}.-]+:[^:]*:[^:]*:.+", re.DOTALL)
 _ACTION: Final = re.compile(r"[A-Za-z0-9-]+:[A-Za-z0-9*?]+")
 #: every launch of a machine carries these, so that IfExists on them only lets the launch's other resources through
+_TAGS_OF = ("aws:resourcetag", "ec2:resourcetag", "iam:resourcetag")
+#: what puts tags on what is there, and names at least one
+_TAGGING = re.compile(r"ec2:createtags|[a-z0-9-]+:tag[a-z]+")
 _OF_MACHINES: Final = frozenset({"ec2:instancetype", "ec2:metadatahttptokens", "ec2:metadatahttpputresponsehoplimit"})
 _VERSIONS: Final = ("2012-10-17",)
 
@@ -182,12 +185,15 @@ def _open(statement: Statement, test: Test) -> bool:
 
 
 def _own_already(statement: Statement, test: Test) -> bool:
-    """It only keeps a tag from being changed to another value, on what carries that tag already."""
-    prefix, _, tag = test.key.lower().partition("/")
-    return prefix == "aws:requesttag" and any(
-        demands(one) and one.key.lower() in {f"aws:resourcetag/{tag}", f"ec2:resourcetag/{tag}"}
-        for one in statement.tests
-    )
+    """It only bounds which tags of what is already one's own may be changed, and to what: whoever sends no such tag changes none."""
+    key = test.key.lower()
+    prefix, _, tag = key.partition("/")
+    asked = [one.key.lower() for one in statement.tests if demands(one)]
+    if prefix == "aws:requesttag" and any(one in {f"{of}/{tag}" for of in _TAGS_OF} for one in asked):
+        return True
+    owned = any(one.startswith(tuple(f"{of}/" for of in _TAGS_OF)) for one in asked)
+    tagging = bool(statement.actions) and all(_TAGGING.fullmatch(one.lower()) for one in statement.actions)
+    return owned and tagging and (prefix == "aws:requesttag" or key == "aws:tagkeys")
 
 
 def _machines_only(statement: Statement) -> bool:

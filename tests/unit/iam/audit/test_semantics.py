@@ -113,3 +113,16 @@ def test_the_fix_of_a_dead_key_names_the_one_that_is_there():
 def test_the_old_version_is_found_too():
     found = run(audited({"Action": "s3:GetObject", "Resource": "*"}, version="2008-10-17"), ["SKY-IAM-604"])
     assert [one.message.partition(":")[0] for one in found] == ["Version is 2008-10-17"]
+
+
+OWNED = {"StringEquals": {"aws:ResourceTag/team": "ml"}}
+KEYS = {"ForAllValues:StringEquals": {"aws:TagKeys": ["Name"]}, "StringEqualsIfExists": {"aws:RequestTag/cluster": "a"}}
+
+
+def test_which_tags_of_ones_own_may_change_is_no_open_guard():
+    """Karpenter's controller tags its machines so: whoever sends no tag changes none."""
+    held = {"Effect": "Allow", "Action": "ec2:CreateTags", "Resource": "arn:aws:ec2:*:*:instance/*"}
+    assert "SKY-IAM-602" not in rules({**held, "Condition": {**OWNED, **KEYS}})
+    assert "SKY-IAM-602" in rules({**held, "Condition": KEYS})
+    assert "SKY-IAM-602" in rules({**held, "Action": "ec2:DeleteTags", "Condition": {**OWNED, **KEYS}})
+    assert "SKY-IAM-602" in rules({**held, "Action": "ec2:RunInstances", "Condition": {**OWNED, **KEYS}})
