@@ -48,7 +48,10 @@ class _Place:
 
 
 def drift(known: Read, reader: Reader | None = None) -> tuple[tuple[Finding, ...], tuple[Diagnostic, ...]]:
-    """What differs, and what could not be compared: errors only where nothing was read at all.  Raises MissingPart without the cloud's SDK."""
+    """What differs, and what could not be compared: an error where an account or a region refused to be read, a warning where none is asked.
+
+    Raises MissingPart without the cloud's SDK.
+    """
     told = [_not_offered(cloud) for cloud in sorted(_clouds(known) - {Cloud.AWS})]
     read: list[Audited] = []
     failed: list[Diagnostic] = []
@@ -57,9 +60,8 @@ def drift(known: Read, reader: Reader | None = None) -> tuple[tuple[Finding, ...
             read.append(_read(place, known.around.project.name, reader))
         except CloudError as error:
             failed += error.diagnostics
-    told += failed
     if not read:
-        return (), tuple(told) or (_nothing(),)
+        return (), (*told, *failed) or (_nothing(),)
     if not _founded(_planned(without_unknown(known.gathered.audited))):
         summary = "control identities were not compared: skyplan.yaml says neither `foundation.ci` nor the target's `foundation`"
         told.append(Diagnostic(code="SKY-IAM-902", summary=summary))
@@ -68,7 +70,7 @@ def drift(known: Read, reader: Reader | None = None) -> tuple[tuple[Finding, ...
         Diagnostic(code=d.code, summary=d.summary, location=d.location, hint=d.hint, severity=Severity.WARNING)
         for d in told
     )
-    return found, softened
+    return found, (*softened, *failed)
 
 
 def _not_offered(cloud: Cloud) -> Diagnostic:

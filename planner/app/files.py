@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,24 +20,41 @@ if TYPE_CHECKING:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write to a temporary file beside `path`, flush to disk, rename: a reader sees the old bytes or the new, never a part."""
+    write_together({path: data})
+
+
+def write_together(files: Mapping[Path, bytes]) -> None:
+    """The same of several: where one cannot be written, none is touched."""
+    beside: dict[Path, Path] = {}
+    try:
+        for path, data in files.items():
+            _put_beside(path, data, beside)
+        for path, whole in beside.items():
+            _renamed(whole, path)
+    finally:
+        for whole in beside.values():
+            whole.unlink(missing_ok=True)
+
+
+def _put_beside(path: Path, data: bytes, beside: dict[Path, Path]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    try:
+        beside[path] = Path(name)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         Path(name).chmod(0o644)
-        Path(name).replace(path)
     except OSError as error:
-        Path(name).unlink(missing_ok=True)
         raise _unwritable(path, error) from error
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+
+
+def _renamed(whole: Path, path: Path) -> None:
+    try:
+        whole.replace(path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:

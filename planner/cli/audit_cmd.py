@@ -77,6 +77,8 @@ def command(
 
     if explain and (formats or outputs):
         raise click.UsageError("--explain prints its own text, or JSON with --json; leave --format and --output out")
+    if explain and (base or live):
+        raise click.UsageError("--explain tells of what was read, whole; leave --base and --live out")
     asked = _asked(formats, outputs, as_json=as_json)
     if not paths and not terraform:
         if not plans_folder.exists():
@@ -132,13 +134,14 @@ def _live(*, live: bool) -> Live | None:
 
 
 def _put(report: AuditReport, asked: Sequence[tuple[str, Path]]) -> None:
-    from planner.app.files import write_whole
+    from planner.app.files import write_together
     from planner.cli import view
     from planner.render.audit_words import summary
 
+    files = {path: _text(report, name).encode() for name, path in asked if path != STDOUT}
+    write_together(files)
     for name, path in asked:
-        if path != STDOUT:
-            write_whole(path, _text(report, name).encode())
+        if path in files:
             click.echo(f"wrote {path} ({name})", err=True)
         elif name == "table":
             from planner.render.audit_text import audit_lines

@@ -299,6 +299,18 @@ def test_what_may_not_be_read_is_an_error_where_nothing_was() -> None:
     assert issubclass(PermissionDenied, CloudError)
 
 
+def test_a_region_that_refused_is_an_error_though_another_was_read() -> None:
+    from planner.model.diagnostic import Diagnostic
+
+    denied = PermissionDenied([Diagnostic(code="SKY-APPLY-317", summary="ec2:DescribeInstances")])
+    source = known().gathered.plans[0]
+    more = tuple(replace(stack, region="eu-west-1") for stack in source.stacks)
+    gathered = replace(known().gathered, plans=(replace(source, stacks=(*source.stacks, *more)),))
+    answers = iter((Audited(), denied))
+    _, told = drift(replace(known(), gathered=gathered), lambda where: Answer(next(answers)))
+    assert [(d.code, d.severity.value) for d in told if d.code == "SKY-APPLY-317"] == [("SKY-APPLY-317", "error")]
+
+
 def test_other_clouds_are_said_not_to_be_offered() -> None:
     source = known().gathered.plans[0]
     away = tuple(replace(stack, cloud=Cloud.GCP) for stack in source.stacks)

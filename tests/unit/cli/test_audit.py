@@ -141,6 +141,8 @@ def test_json_and_sarif_are_valid_by_their_schemas_without_absolute_paths(
         ["--format", "json", "--output", "x", "--format", "sarif", "--output", "x"],
         ["--json", "--format", "sarif", "--output", "-"],
         ["--explain", "ci", "--format", "json"],
+        ["--explain", "ci", "--base", "HEAD"],
+        ["--explain", "ci", "--live"],
         ["--format", "yaml"],
         ["--fail-on", "bad"],
     ],
@@ -151,6 +153,17 @@ def test_options_that_do_not_pair_are_refused_and_nothing_written(
     done = skyplan("iam", *given)
     assert (done.returncode, done.stdout) == (1, "")
     assert not (repo / "x").exists()
+
+
+def test_of_several_files_none_is_written_where_one_cannot_be(repo: Path, skyplan: Skyplan) -> None:
+    (repo / "file").write_text("")
+    (repo / "old.json").write_text("old")
+    done = skyplan("iam", "--format", "sarif", "--output", "a.sarif", "--format", "json", "--output", "old.json",
+                   "--format", "junit", "--output", "file/x.xml")  # fmt: skip
+    assert done.returncode == 1
+    assert "file/x.xml: cannot be written" in done.stderr
+    assert (repo / "old.json").read_text() == "old"
+    assert sorted(one.name for one in repo.iterdir()) == ["clean.tf.json", "file", "iam", "old.json"]
 
 
 def test_errors_come_as_json_where_asked_for(repo: Path, skyplan: Skyplan) -> None:
