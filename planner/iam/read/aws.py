@@ -16,9 +16,38 @@ from planner.model.grants import Identity
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, AwsPolicy, PolicyKind, Subject
 
+#: what gives rights too, and is only told to be there
+_NOT_READ = (
+    *(f"aws_iam_{who}_polic{end}_exclusive" for who in ("role", "user", "group") for end in ("ies", "y_attachments")),
+    "aws_ssoadmin_managed_policy_attachment",
+    "aws_ssoadmin_customer_managed_policy_attachment",
+    "aws_ssoadmin_permission_set_inline_policy",
+    "aws_ssoadmin_account_assignment",
+    "aws_eks_access_policy_association",
+    "aws_lambda_permission",
+    "aws_kms_grant",
+    "aws_lakeformation_permissions",
+    "aws_ram_principal_association",
+    "aws_rolesanywhere_profile",
+    "aws_rolesanywhere_trust_anchor",
+    "aws_s3_access_point",
+    "aws_s3control_access_point_policy",
+    "aws_sns_topic_policy",
+    "aws_sqs_queue_policy",
+    "aws_ecr_repository_policy",
+    "aws_glue_resource_policy",
+)
+#: canned rights on a bucket that are nobody else's business
+_OWN_ACLS = frozenset({"", "private", "log-delivery-write", "bucket-owner-full-control", "bucket-owner-read"})
+
 
 def read(document: Document) -> Audited:
     """All that it says of AWS."""
+    document.unread.extend(
+        f"{document.origin(block)}: {block.type} gives rights that are not read"
+        for block in document.of(*_NOT_READ, "aws_s3_bucket_acl")
+        if block.type != "aws_s3_bucket_acl" or document.text(block, "acl") not in _OWN_ACLS
+    )
     held = holdings(document)
     subjects = [_subject(document, block, held) for block in document.of(ROLE, USER, GROUP)]
     subjects += _strangers(document, held)

@@ -32,6 +32,10 @@ def policy_at(
     except (ValueError, RecursionError) as error:
         document.unread.append(f"{document.origin(block)}: {argument} cannot be read: {error}")
         return None
+    # `${…}` is no variable of IAM's there: which actions these are, an operator says
+    open_ended = [a for one in statements for a in (*one.actions, *one.not_actions) if "${" in a]
+    if open_ended:
+        document.unread.append(f"{document.origin(block)}: which actions {', '.join(open_ended)} is, is not known")
     return AwsPolicy(kind=kind, name=name, statements=statements, version=version, location=location)
 
 
@@ -95,6 +99,8 @@ def managed(document: Document, block: Block, argument: str, *, kind: PolicyKind
     value = document.resolved(raw, block)
     if not value:
         return None
+    if unknown(value):
+        document.unread.append(f"{document.origin(block)}: which policy {argument} names is not known: {value}")
     return AwsPolicy(kind=kind, name=str(value), statements=(), location=document.location(block))
 
 

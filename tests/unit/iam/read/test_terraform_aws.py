@@ -414,3 +414,31 @@ def test_secrets_in_outputs_and_state():
     assert value not in leak.shown
     assert str(leak.location) == "main.tf.json"
     assert read().leaks == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("aws_iam_role_policy_attachments_exclusive", {"role_name": "r", "policy_arns": ["arn:aws:iam::aws:policy/X"]}),
+        ("aws_iam_user_policies_exclusive", {"user_name": "u", "policy_names": ["p"]}),
+        ("aws_eks_access_policy_association", {"principal_arn": "x"}),
+        ("aws_s3_bucket_acl", {"bucket": "b", "acl": "public-read"}),
+        ("aws_iam_role_policy_attachment", {"role": "r", "policy_arn": "${each.value}"}),
+        ("aws_iam_role", {"name": "r", "managed_policy_arns": ["${data.aws_iam_policy.admin.arn}"]}),
+        ("aws_iam_role_policy", {"role": "r", "policy": policy({"Effect": "Allow", "Action": "${var.a}", "Resource": "*"})}),
+    ],
+)  # fmt: skip
+def test_what_gives_rights_and_is_not_read_is_said(kind, values):
+    (said,) = read({kind: {"x": values}}).unread
+    assert f"{kind}.x" in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("aws_s3_bucket_acl", {"bucket": "b", "acl": "private"}),
+        ("aws_iam_role_policy_attachment", {"role": "r", "policy_arn": "arn:aws:iam::aws:policy/X"}),
+    ],
+)
+def test_nothing_is_said_of_what_is_read(kind, values):
+    assert read({kind: {"x": values}}).unread == ()
