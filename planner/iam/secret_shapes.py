@@ -40,7 +40,7 @@ SHAPES: Final = (
         "PRIVATE KEY",
     ),
     _shape("JWT", r"(?<![\w-])eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{16,}", "eyJ"),
-    _shape("AWS access key id", rf"{_B}(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{{16}}{_E}"),
+    _shape("AWS access key id", rf"{_B}(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{{16}}{_E}(?<!EXAMPLE)"),
     _shape("AWS session token", rf"{_B}(?:IQoJ|FwoG|FQoG)[A-Za-z0-9+/]{{100,}}={{0,2}}"),
     _shape("Google API key", rf"{_B}AIza[\w-]{{35}}(?![\w-])", "AIza"),
     _shape("Google access token", rf"{_B}ya29\.[\w-]{{20,}}", "ya29."),
@@ -65,10 +65,31 @@ SHAPES: Final = (
     _shape("PyPI token", rf"{_B}pypi-AgE[\w-]{{50,}}", "pypi-"),
     _shape("Docker token", rf"{_B}dckr_(?:pat|oat)_[\w-]{{20,}}", "dckr_"),
     _shape("Vault token", rf"{_B}hv[sbr]\.[\w-]{{24,}}", "hv"),
+    _shape("age key", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}", "AGE-SECRET-KEY-1"),
+    _shape("PuTTY key", r"PuTTY-User-Key-File-\d: ", "PuTTY-User-Key-File"),
+    _shape("Tailscale key", rf"{_B}tskey-[a-z]+-\w{{8,}}-?\w{{8,}}", "tskey-"),
+    _shape("NVIDIA key", rf"{_B}nvapi-[\w-]{{40,}}", "nvapi-"),
+    _shape("Replicate token", rf"{_B}r8_[A-Za-z0-9]{{30,}}{_E}", "r8_", mixed=True),
+    _shape("DigitalOcean token", rf"{_B}do[opr]_v1_[0-9a-f]{{64}}{_E}", "_v1_"),
+    _shape("SendGrid key", rf"{_B}SG\.[\w-]{{20,24}}\.[\w-]{{40,50}}(?![\w-])", "SG."),
+    _shape("Databricks token", rf"{_B}dapi[0-9a-f]{{32}}(?:-\d)?{_E}", "dapi"),
+    _shape("Terraform Cloud token", rf"{_B}[A-Za-z0-9]{{14}}\.atlasv1\.[\w-]{{50,}}", ".atlasv1."),
+    _shape("Grafana token", rf"{_B}gls?[ac]_[A-Za-z0-9]{{32,}}_[0-9a-f]{{8}}{_E}", "gl"),
+    _shape("Telegram token", r"(?<![\w:])\d{8,10}:AA[\w-]{33}(?![\w-])", ":AA"),
     _shape("Stripe key", rf"{_B}[rs]k_live_[A-Za-z0-9]{{20,}}", "k_live_"),
     _shape(
         "WireGuard key",
         r"(?i:private_?key|preshared_?key)\\?[\"']?\s*[:=]\s*\\?[\"']?(?P<it>[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)",
+    ),
+    _shape(
+        "password on a command line",
+        r"(?:(?<!\S)--password[= ]|\bsshpass -p ?|\bdocker login\b[^\n|;&]{0,400}? -p |\bcurl\b[^\n|;&]{0,400}? (?:-u|--user)[ =][\"']?[^\s:$\"']{1,100}:)"
+        r"[\"']?(?P<it>[^\s$\"'`|;&<>(){}=-][^\s\"'`|;&<>(){}]{7,})",
+        mixed=True,
+    ),
+    _shape(
+        "password of a login",
+        r"(?:(?<![\w.-])machine \S+\s+login \S+\s+password |\becho\s+[\"']?[a-z_][\w-]{0,40}:(?=[^\n|]{0,400}\|\s*(?:sudo )?chpasswd))(?P<it>[^\s$\"'`|{}<>]{6,})",
     ),
     _shape(
         "authorization header",
@@ -93,8 +114,9 @@ _HARMLESS_NAME = re.compile(
     r"|secretsmanager|secretmanager|keyvault|credential_?-?source|metadata"
 )
 #: NAME=value, NAME: value, "NAME": "value", however often it is quoted; not within an ARN, where `secret:` comes before a name
+#: a value is looked at as far as tells, since each `=` of a long text begins one
 ASSIGNMENT: Final = re.compile(
-    r"(?<![\w:/.-])(?P<name>[A-Za-z_][\w.-]{1,80})\\*[\"']?[^\S\n]*(?:=|:=?)[^\S\n]*\\*[\"']?(?=(?P<it>[^\s\"'`,;\\<>(){}\[\]|]{8,}))"
+    r"(?<![\w:/.-])(?P<name>[A-Za-z_][\w.-]{1,80})\\*[\"']?[^\S\n]*(?:=|:=?)[^\S\n]*\\*[\"']?(?=(?P<it>[^\s\"'`,;\\<>(){}\[\]|]{8,512}))"
 )
 _REFERENCE = re.compile(
     r"\$|%|<|\{|\*{3}|[a-z][a-z0-9+.-]*://|arn:|/|\.{1,2}/|projects/|sha(?:256|384|512)[:-]|ssh-|ecdsa-|data\.|var\.|local\.|each\.|module\.|null$|true$|false$|p[0-9a-f]{10}$"
@@ -117,6 +139,8 @@ def is_secret_name(name: str) -> bool:
 def looks_secret(value: str) -> bool:
     """Whether a value with such a name is a secret, and no reference, name, digest, id or number."""
     bare = value.strip()
+    if AWS_SECRET.fullmatch(bare) and is_mixed(bare):
+        return True  # one in 64 begins as a path does
     if len(bare) < SHORTEST or _REFERENCE.match(bare) or "${" in bare or " " in bare:
         return False
     if any(shape.fullmatch(bare) for shape in (_UUID, _NUMBER)) or _is_name(bare):

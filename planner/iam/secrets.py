@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -98,9 +99,10 @@ def _hits(text: str) -> tuple[_Hit, ...]:
     found = [*_shaped(text), *_aws_secrets(text), *_assigned(text)]
     kept: list[_Hit] = []
     for hit in found:
-        if not any(hit.start < other.end and other.start < hit.end for other in kept):
-            kept.append(hit)
-    return tuple(sorted(kept))
+        at = bisect(kept, hit)
+        if all(hit.start >= other.end or other.start >= hit.end for other in kept[max(0, at - 1) : at + 1]):
+            kept.insert(at, hit)
+    return tuple(kept)
 
 
 def _shaped(text: str) -> Iterator[_Hit]:
@@ -152,32 +154,50 @@ def _in_object(value: Mapping[str, Any], origin: str, path: str, depth: int) -> 
     for key, inner in value.items():
         place = f"{path}.{key}" if path else str(key)
         # an output or a variable of that name has its value beside other things
-        beside = _beside(inner)
+        beside = _within(inner, "value") or _within(inner, "default")
         if isinstance(inner, str):
             yield from _named(str(key), inner, origin, place)
         elif isinstance(beside, str):
             yield from _named(str(key), beside, origin, f"{place}.value")
+        for number, one in _texts(inner):
+            yield from _named(str(key), one, origin, f"{place}[{number}]")
         yield from _in_value(inner, origin, place, depth)
         yield from _in_value(str(key), origin, f"{path} (a key)", _DEEPEST)
-    name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
-    if name is not None and isinstance(value.get("value"), str):
-        yield from _named(name, value["value"], origin, f"{path}.value" if path else "value")
+    folded = {str(key).lower(): inner for key, inner in value.items()}
+    name = next((folded[key] for key in _NAMES if isinstance(folded.get(key), str)), None)
+    if name is not None and isinstance(folded.get("value"), str):
+        yield from _named(name, folded["value"], origin, f"{path}.value" if path else "value")
     yield from _made(value, origin, path)
 
 
-def _beside(inner: object) -> object:
-    return cast("Mapping[str, object]", inner).get("value") if isinstance(inner, Mapping) else None
+def _texts(inner: object) -> Iterator[tuple[int, str]]:
+    """Those of a list, with their places."""
+    if isinstance(inner, list):
+        yield from ((at, one) for at, one in enumerate(cast("list[object]", inner)) if isinstance(one, str))
 
 
 def _made(value: Mapping[str, Any], origin: str, path: str) -> Iterator[Leak]:
     """What Terraform itself made up, as its state holds it."""
-    attribute = _MADE.get(str(value.get("type")))
-    held = value.get("values") or value.get("attributes")
-    if attribute and isinstance(held, Mapping):
-        secret = cast("Mapping[str, Any]", held).get(attribute)
+    kind = str(value.get("type"))
+    attribute = _MADE.get(kind)
+    if attribute is None:
+        return
+    places = [(value.get("values") or value.get("attributes"), path)]
+    places += [(_within(value.get("change"), when), f"{path}.change.{when}") for when in ("before", "after")]
+    stored: Any = value.get("instances")  # of a state file
+    if isinstance(stored, list):
+        places += [
+            (_within(one, "attributes"), f"{path}.instances[{number}].attributes")
+            for number, one in enumerate(cast("list[object]", stored))
+        ]
+    for held, place in places:
+        secret = _within(held, attribute)
         if isinstance(secret, str) and secret:
-            kind = str(value["type"])
-            yield Leak(kind=kind, origin=f"{origin} {path}.{attribute}", shown=_cut(kind, secret))
+            yield Leak(kind=kind, origin=f"{origin} {place}.{attribute}", shown=_cut(kind, secret))
+
+
+def _within(held: object, name: str) -> object:
+    return cast("Mapping[str, object]", held).get(name) if isinstance(held, Mapping) else None
 
 
 def _named(name: str, value: str, origin: str, path: str) -> Iterator[Leak]:
