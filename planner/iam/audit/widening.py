@@ -79,6 +79,10 @@ def _fresh(subject: Subject) -> Iterator[Finding]:
 
 
 def _changed(before: tuple[Subject, ...], subject: Subject) -> Iterator[Finding]:
+    held = {key for one in before for key in one.keys}
+    for key in subject.keys:
+        if key not in held:
+            yield of_subject(subject, f"adds the long-lived {key}", grant=key, fix=f"drop {key}, or have it reviewed")
     yield from _rights(before, subject)
     for kind in _CAPS:
         yield from _caps(before, subject, kind)

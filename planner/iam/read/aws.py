@@ -10,7 +10,7 @@ from planner.iam.read.aws_holdings import GROUP, ROLE, USER, Holdings, holdings
 from planner.iam.read.aws_made import COMPUTED as COMPUTED  # noqa: PLC0414 - each reader has them
 from planner.iam.read.aws_places import machines, providers, stores
 from planner.iam.read.aws_policies import DOCUMENT, POLICY, managed, policy_at, policy_name, statements_of
-from planner.iam.read.references import Block, Document, objects
+from planner.iam.read.references import Block, Document, many, objects
 from planner.iam.read.whose import FOUNDATION_PATH, identity_of, is_node, job_of, stranger_identity, tags_of
 from planner.model.grants import Identity
 from planner.model.offer import Cloud
@@ -84,6 +84,8 @@ def _policies(document: Document, block: Block, held: Holdings) -> Iterator[AwsP
     trust = policy_at(document, block, "assume_role_policy", kind=PolicyKind.TRUST, name="trust")
     if trust:
         yield trust
+    for group in _groups(document, block) if block.type == USER else ():
+        yield from (one for one in _policies(document, group, held) if one.kind is PolicyKind.IDENTITY)
     yield from _inline(document, block, held)
     for other, raw in held.managed.get(block.address, []):
         found = managed(document, other, "policy_arn", kind=PolicyKind.IDENTITY, raw=raw)
@@ -105,6 +107,22 @@ def _inline(document: Document, block: Block, held: Holdings) -> Iterator[AwsPol
         found = policy_at(document, other, "policy", kind=PolicyKind.IDENTITY, name=_inline_name(document, other))
         if found:
             yield found
+
+
+def _groups(document: Document, user: Block) -> Iterator[Block]:
+    """Those that a user is put into here, each once: their rights are the user's."""
+    found: dict[str, Block] = {}
+    for block, argument in (
+        *((one, "user") for one in document.of("aws_iam_user_group_membership")),
+        *((one, "users") for one in document.of("aws_iam_group_membership")),
+    ):
+        members = [document.aimed(raw, block, USER) for raw in many(block.values.get(argument))]
+        if any(one is not None and one.address == user.address for one in members):
+            for raw in many(block.values.get("groups" if argument == "user" else "group")):
+                group = document.aimed(raw, block, GROUP)
+                if group is not None:
+                    found[group.address] = group
+    yield from found.values()
 
 
 def _inline_name(document: Document, block: Block) -> str:

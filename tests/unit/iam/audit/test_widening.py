@@ -381,3 +381,9 @@ def test_a_deny_that_was_written_as_two_still_stands():
     every = Statement(actions=("s3:*",), resources=("*",))
     assert messages(audited(every, whole), audited(every, *parts)) == []
     assert messages(audited(every, whole), audited(every, parts[0]))
+
+
+def test_a_key_that_does_not_end_is_a_widening():
+    base, new = Audited(subjects=(subject(),)), Audited(subjects=(subject(keys=("access key k",)),))
+    assert messages(base, new) == ["adds the long-lived access key k"]
+    assert messages(new, new) == messages(new, base) == []

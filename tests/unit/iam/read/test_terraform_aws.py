@@ -442,3 +442,28 @@ def test_what_gives_rights_and_is_not_read_is_said(kind, values):
 )
 def test_nothing_is_said_of_what_is_read(kind, values):
     assert read({kind: {"x": values}}).unread == ()
+
+
+@pytest.mark.parametrize(
+    "membership",
+    [
+        {"aws_iam_user_group_membership": {"m": {"user": "u", "groups": ["${aws_iam_group.g.name}"]}}},
+        {"aws_iam_group_membership": {"m": {"name": "m", "users": ["${aws_iam_user.u.name}"], "group": "g"}}},
+        {},
+    ],
+)
+def test_a_users_rights_are_its_groups_too(membership):
+    found = read(
+        {
+            "aws_iam_user": {"u": {"name": "u"}, "other": {"name": "other"}},
+            "aws_iam_group": {"g": {"name": "g"}},
+            "aws_iam_group_policy_attachment": {"a": {"group": "g", "policy_arn": "arn:aws:iam::aws:policy/X"}},
+            **membership,
+        }
+    )
+    held = {one.name: [policy.name for policy in one.policies] for one in found.subjects}
+    assert held == {
+        "u": ["arn:aws:iam::aws:policy/X"] if membership else [],
+        "other": [],
+        "g": ["arn:aws:iam::aws:policy/X"],
+    }
