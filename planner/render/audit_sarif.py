@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from planner.model.finding import Finding
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+MOST_RESULTS = 25_000
+"""GitHub refuses a run with more, and shows the worst 5,000 of them (its documentation of SARIF support, 2026-09)."""
 _LEVELS = {
     Level.CRITICAL: "error",
     Level.HIGH: "error",
@@ -42,16 +44,16 @@ def document(report: AuditReport, *, version: str) -> dict[str, Any]:
             }
         },
         "columnKind": "unicodeCodePoints",
-        "results": [_result(f, numbers, fallback) for f in report.findings],
+        "results": [_result(f, numbers, fallback) for f in report.findings[:MOST_RESULTS]],
     }
-    if report.diagnostics:
+    notes = [_notification(d) for d in report.diagnostics]
+    if (more := len(report.findings) - MOST_RESULTS) > 0:
+        notes.append(
+            {"level": "warning", "message": {"text": f"{more} more findings, none of them worse, are left out"}}
+        )
+    if notes:
         successful = all(d.severity is Severity.WARNING for d in report.diagnostics)
-        run["invocations"] = [
-            {
-                "executionSuccessful": successful,
-                "toolConfigurationNotifications": [_notification(d) for d in report.diagnostics],
-            }
-        ]
+        run["invocations"] = [{"executionSuccessful": successful, "toolConfigurationNotifications": notes}]
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -200,3 +201,18 @@ def test_no_leak_in_examples_and_templates():
     texts = [path.read_text(encoding="utf-8") for path in files if path.is_file()]
     assert texts
     assert [leak for text in texts for leak in scan_text(text, origin="x")] == []
+
+
+def test_what_terraform_made_is_found_in_a_state_file():
+    held = {"attributes": {"result": "correct-horse"}}
+    state = {"resources": [{"type": "random_password", "name": "p", "instances": [{}, held]}]}
+    (leak,) = scan_document(state, origin="s")
+    assert (leak.kind, leak.origin) == ("random_password", "s resources[0].instances[1].attributes.result")
+    assert "correct-horse" not in leak.shown
+
+
+def test_a_long_text_of_assignments_takes_no_time_squared():
+    started = time.monotonic()
+    found = scan_document({"x": "password=" * 20_000, "y": "password=kV9xQ2mZ7nLw4RtY8pBc " * 5_000}, origin="s")
+    assert found
+    assert time.monotonic() - started < 30, "a second or two by design; minutes where each `=` reads to the end"

@@ -44,6 +44,22 @@ def test_sarif_names_the_job_files_line_by_a_relative_path() -> None:
     assert all(not p["artifactLocation"]["uri"].startswith("/") and p["region"]["startLine"] >= 1 for p in places)
 
 
+def test_sarif_has_no_more_results_than_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_sarif, "MOST_RESULTS", 2)
+    body = audit_sarif.document(FULL, version="0.1.0")
+    Draft4Validator(SCHEMA).validate(json.loads(json.dumps(body)))
+    run = body["runs"][0]
+    assert len(run["results"]) == 2
+    notes = run["invocations"][0]["toolConfigurationNotifications"]
+    assert notes[-1]["message"]["text"].startswith(f"{len(FINDINGS) - 2} more findings")
+
+
+def test_sarif_results_have_the_fingerprint_that_github_goes_by() -> None:
+    results = audit_sarif.document(FULL, version="0.1.0")["runs"][0]["results"]
+    marks = [r["partialFingerprints"]["primaryLocationLineHash"] for r in results]
+    assert marks == [f.fingerprint for f in FULL.findings]
+
+
 def test_sarif_rules_carry_level_severity_and_a_page() -> None:
     run = audit_sarif.document(FULL, version="0.1.0")["runs"][0]
     rules = {r["id"]: r for r in run["tool"]["driver"]["rules"]}
