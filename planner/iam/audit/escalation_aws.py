@@ -63,7 +63,8 @@ def _handed(audited: Audited, service: str, makers: Sequence[tuple[str, str]], m
                 subject,
                 handed.held,
                 f"{message} ({made.request.action})",
-                action=PASS,
+                # of 211 one statement may have many findings: each way is one, and a new one is new
+                action=PASS if service == EC2 else f"{PASS}, {made.request.action}",
                 resource=", ".join(handed.held[1].resources) or "*",
                 fix=_pass_fix(handed.held[1], service),
                 also=(made.held,),

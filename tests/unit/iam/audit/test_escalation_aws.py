@@ -160,3 +160,12 @@ def test_more_ways_to_hand_a_role_on(rule, action, service):
     to = {"iam:PassedToService": f"{service}.amazonaws.com"}
     assert found(rule, allow(action), allow("iam:PassRole", StringEquals=to))
     assert not found(rule, allow(action), allow("iam:PassRole", ROLE + "a", StringEquals=to))
+
+
+def test_each_service_that_runs_code_is_a_finding_of_its_own():
+    ways = ("cloudformation:CreateStack", "codebuild:CreateProject", "codebuild:StartBuild")
+    several = found(211, allow("iam:PassRole"), *map(allow, ways))
+    assert len(several) > 1
+    assert len({one.fingerprint for one in several}) == len(several), (
+        "else a new way stands as an old one against a base"
+    )
