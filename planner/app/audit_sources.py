@@ -31,7 +31,9 @@ Advance = Callable[[str], None]
 """Called before each piece of work, with its name."""
 _NEITHER = "neither a plan of skyplan nor Terraform JSON"
 _READABLE = "give a plan of skyplan, *.tf.json, or what `terraform show -json` prints of a plan or a state"
-_SHOW = "is not read: give what `terraform show -json PLANFILE` prints"
+_SHOW = "is not read: give what `terraform show -json tfplan` prints, after `terraform plan -out=tfplan`"
+_ABSENT = "name a file that is there; plans come from `skyplan plan JOB --out plans`"
+_FOLDER = "with --terraform name one file; folders go without it: `skyplan audit FOLDER`"
 _HCL = re.compile(r"^\s*(?:resource|data|module|variable|provider|terraform|locals|output)\b[^:\n]*\{", re.MULTILINE)
 _EVENTS = re.compile(r'\s*\{"@level":')
 #: what a configuration, a plan, a state or a state file has at its top
@@ -101,7 +103,8 @@ class _Reading:
             self.file(file, root=path)
         if not known and not self.tree.sparse:
             why = f"holds no {PLAN_SUFFIX[1:]}, no cdk.tf.json and no other .tf.json"
-            self.problems.append(unread(path, why))
+            hcl = any(f.suffix == ".tf" for f in files)
+            self.problems.append(unread(path, why, hint=f"HCL {_SHOW}" if hcl else _READABLE))
 
     def file(self, path: Path, root: Path | None = None) -> None:
         """By its content: a plan, or Terraform."""
@@ -119,14 +122,21 @@ class _Reading:
         try:
             return self.tree.text(path)
         except InputError as error:
-            self.problems += [unread(path, d.summary, hint=_READABLE) for d in error.diagnostics]
+            hint = self.instead(path)
+            self.problems += [unread(path, d.summary, hint=hint) for d in error.diagnostics]
             return None
+
+    def instead(self, path: Path) -> str:
+        """What to give instead of a path whose text cannot be read."""
+        if self.tree.below(path) is not None:
+            return _FOLDER
+        return f"if this is Terraform's own plan file, it {_SHOW}" if self.tree.has(path) else _ABSENT
 
     def json(self, text: str, path: Path) -> dict[str, Any] | None:
         try:
             document: Any = json.loads(text.removeprefix("\ufeff"))
         except json.JSONDecodeError as error:
-            why, hint = f"not JSON: {error.msg}", _instead(text)
+            why, hint = f"not JSON: {error.msg}", _instead(text, path)
             self.problems.append(unread(path, why, error.lineno, error.colno, hint))
         except RecursionError:
             self.problems.append(unread(path, "nested too deeply", hint=_READABLE))
@@ -165,11 +175,11 @@ class _Reading:
             self.sources.append(name)
 
 
-def _instead(text: str) -> str:
+def _instead(text: str, path: Path) -> str:
     """What to give instead of text that is no JSON."""
     if _EVENTS.match(text):
         return f"the log that `terraform plan -json` prints {_SHOW}"
-    return f"HCL {_SHOW}" if _HCL.search(text) else _READABLE
+    return f"HCL {_SHOW}" if path.suffix == ".tf" or _HCL.search(text) else _READABLE
 
 
 def _name(path: Path, root: Path | None) -> str:
