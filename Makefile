@@ -27,13 +27,16 @@ $(VENV)/test.stamp: requirements/test.txt tests/e2e/judges/package-lock.json $(V
 plan: $(VENV)/run.stamp
 	$(BIN)/skyplan plan $(JOB)
 
+# on two cores: tests with a real Terraform mostly wait for it
+WORKERS ?= 3
+
 ## everything CI runs: style, types, import direction, all tests
 test: check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 ## the long sweeps too
 test-full: check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --full
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --full
 
 ## style, types, import direction
 check: $(VENV)/test.stamp

@@ -20,6 +20,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # the longest first, and they mostly wait: workers then end together
+    items.sort(key=lambda item: item.get_closest_marker("terraform") is None)
     if config.getoption("--full"):
         return
     skip = pytest.mark.skip(reason="a long sweep: run `make test-full`")
