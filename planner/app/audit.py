@@ -3,6 +3,7 @@
   audit_sources   files to `Audited`            audit_accept   suppressions
   audit_base      what a change adds            audit_places   lines of job files
   audit_explain   who can do what, and why      audit_live     an account against its plan
+  audit_stale     plans older than their jobs
 
 Rules are `planner.iam.audit`'s, outputs are `planner.render`'s.  Nothing here writes, applies or asks a cloud; `audit_live` alone asks one.
 """
@@ -10,7 +11,7 @@ Rules are `planner.iam.audit`'s, outputs are `planner.render`'s.  Nothing here w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,7 @@ from planner.app.audit_join import filled, opened
 from planner.app.audit_places import Places, suppression_places
 from planner.app.audit_rights import label
 from planner.app.audit_sources import Around, Gathered, gather
+from planner.app.audit_stale import stale
 from planner.app.audit_tree import Revision, WorkingTree, revision
 from planner.model.audit_report import WIDENING, AuditReport, RuleText
 from planner.model.codes import CODES
@@ -88,6 +90,7 @@ def read(request: Request, advance: audit_sources.Advance = lambda _: None) -> R
     if gathered is None or any(d.severity is Severity.ERROR for d in problems):
         raise InputError(ordered(problems))
     problems += audit_sources.warnings_of(gathered.audited)
+    problems += stale(gathered.plans, around, WorkingTree())
     return Read(
         request=request, gathered=gathered, around=around, project_file=project_file, warnings=ordered(problems)
     )
@@ -109,7 +112,9 @@ def judge(
     before: tuple[Finding, ...] = ()
     if request.base:
         advance(f"reading {request.base}")
-        base = base_of(known).audited
+        held = base_of(known)
+        told += _softened(request.base, held.lost)
+        base = held.audited
         before, widened = run(filled(base)), widening(opened(base), opened(audited))
     if live is not None:
         advance("asking the account")
@@ -162,27 +167,46 @@ def rules_of(findings: Sequence[Finding]) -> tuple[RuleText, ...]:
     return tuple(texts[name] for name in sorted(texts))
 
 
+def _softened(base: str, lost: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """A base that cannot be read is not to be mended by who changes what comes after it: it counts as empty."""
+    return [
+        replace(
+            d,
+            severity=Severity.WARNING,
+            summary=f"in the base {base}: {d.summary}; it counts as empty",
+            hint="what this change leaves as it was may be told as new",
+        )
+        for d in lost
+    ]
+
+
 def base_of(known: Read) -> Gathered:
-    """What the base says of the same paths: a plan, a folder, or a revision with the skyplan.yaml of its own.  Raises InputError."""
+    """What the base says of the same paths: a plan, a folder, or a revision with the skyplan.yaml of its own.
+
+    Raises InputError where there is no such base.
+    """
     request, path = known.request, Path(known.request.base)
     if path.exists():
-        return gather((path,), (), WorkingTree(), known.around)
+        return gather((path,), (), WorkingTree(), known.around, lenient=True)
     tree = revision(request.base)
-    around = Around(project=_project_at(known, tree), market=known.around.market)
-    return gather(request.paths, request.terraform, tree, around)
+    project, problems = _project_at(known, tree)
+    around = Around(project=project, market=known.around.market)
+    found = gather(request.paths, request.terraform, tree, around, lenient=True)
+    return replace(found, lost=(*problems, *found.lost))
 
 
-def _project_at(known: Read, tree: Revision) -> Project:
-    """skyplan.yaml as the revision has it: a change of it may be what widens."""
+def _project_at(known: Read, tree: Revision) -> tuple[Project, tuple[Diagnostic, ...]]:
+    """skyplan.yaml as the revision has it, since a change of it may be what widens; and why it cannot be read there."""
     from planner.spec.project import parse_project  # noqa: PLC0415 - yaml
 
     path: Path = known.request.project_file or Path(inputs.PROJECT_FILE)
     if not tree.has(path):
-        return Project(targets=default_targets())
-    project, problems = parse_project(
-        tree.text(path), f"{path} at {known.request.base}", words_of(known.around.market())
-    )
-    errors = [d for d in problems if d.severity is Severity.ERROR]
-    if errors:
-        raise InputError(ordered(errors))
-    return project
+        return Project(targets=default_targets()), ()
+    try:
+        project, problems = parse_project(tree.text(path), str(path), words_of(known.around.market()))
+    except InputError as error:
+        return Project(targets=()), tuple(error.diagnostics)
+    errors = tuple(d for d in problems if d.severity is Severity.ERROR)
+    return Project(
+        targets=()
+    ) if errors else project, errors  # with no target no plan counts: a default might grant more

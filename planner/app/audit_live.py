@@ -153,7 +153,8 @@ def _elsewhere(plan: PlacementPlan, around: Around) -> Iterator[AccessInput]:
     from planner.spec.normal import workload_from_document  # noqa: PLC0415 - beside its use
 
     workload = workload_from_document(plan.job)
-    alone = [p for p in plan.ranked if p.cloud == Cloud.AWS and not p.parts]
+    kept = {target.name for target in around.project.targets if target.cloud is Cloud.AWS}
+    alone = [p for p in plan.ranked if p.cloud == Cloud.AWS and p.target in kept and not p.parts]
     for p in {(p.target, p.region): p for p in reversed(alone)}.values():
         for one in compose.stack_sets(plan.ranked, p, workload, around.project, around.market(), generation=1):
             yield one.access

@@ -73,11 +73,12 @@ class PlanSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """All that was read."""
+    """All that was read.  `lost`: why something was not, where that is let pass."""
 
     audited: Audited
     sources: tuple[str, ...] = ()
     plans: tuple[PlanSource, ...] = ()
+    lost: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(slots=True)
@@ -152,10 +153,12 @@ class _Reading:
             plan = from_document(document, name)
             stacks = stacks_of(plan, self.around)
         except InputError as error:
-            self.problems += [unread(path, d.summary) for d in error.diagnostics]
-        except (KeyError, StopIteration, TypeError, ValueError) as error:
-            why = f"names what is not in skyplan.yaml or in the catalog any more: {error}"
-            self.problems.append(unread(path, why))
+            self.problems += [unread(path, d.summary, hint=d.hint) for d in error.diagnostics]
+        except (KeyError, StopIteration, RuntimeError, TypeError, ValueError) as error:
+            if isinstance(error, RuntimeError) and not isinstance(error.__cause__, StopIteration):
+                raise  # of a generator's StopIteration Python makes one
+            why = f"names what is not in the catalog any more: {error.__cause__ or error}".removesuffix(": ")
+            self.problems.append(unread(path, why, hint="plan again"))
         else:
             self.sources.append(name)
             self.plans.append(PlanSource(plan=plan, file=name, stacks=stacks))
@@ -191,9 +194,14 @@ def _name(path: Path, root: Path | None) -> str:
 
 
 def stacks_of(plan: PlacementPlan, around: Around) -> tuple[AnyStack, ...]:
-    """The choice's stacks, of all parts; none where nothing is feasible."""
+    """The choice's stacks, of all parts; none where nothing is feasible.  Raises InputError where skyplan.yaml has lost a target."""
     if not plan.ranked:
         return ()
+    known = sorted(f"{t.cloud.value}:{t.name}" for t in around.project.targets)
+    for gone in sorted({f"{p.cloud}:{p.target}" for p in plan.choice.pieces} - {*known}):
+        summary = f"is for target {gone}, which skyplan.yaml does not have (known: {', '.join(known) or 'none'})"
+        hint = "plan again, remove the plan, or put the target back"
+        raise InputError([Diagnostic(code="SKY-IAM-902", summary=summary, hint=hint)])
     from planner.app import compose  # noqa: PLC0415 - numpy
 
     workload = workload_from_document(plan.job)
@@ -205,9 +213,18 @@ def stacks_of(plan: PlacementPlan, around: Around) -> tuple[AnyStack, ...]:
 
 
 def gather(
-    paths: Sequence[Path], terraform: Sequence[Path], tree: Tree, around: Around, advance: Advance = lambda _: None
+    paths: Sequence[Path],
+    terraform: Sequence[Path],
+    tree: Tree,
+    around: Around,
+    advance: Advance = lambda _: None,
+    *,
+    lenient: bool = False,
 ) -> Gathered:
-    """Read everything.  Raises InputError with every problem of every file (SKY-IAM-902)."""
+    """Read everything.  Raises InputError with every problem of every file (SKY-IAM-902).
+
+    lenient  what cannot be read counts as empty and is told in `lost`: of a base, which makes everything new and hides nothing
+    """
     reading = _Reading(tree, around, advance)
     for path in paths:
         reading.path(path)
@@ -219,14 +236,16 @@ def gather(
         document = None if text is None else reading.json(text, path)
         if text is not None and document is not None:
             reading.terraform(document, path, text)
-    if reading.problems:
-        raise InputError(sorted(reading.problems, key=Diagnostic.sort_key))
+    problems = sorted(reading.problems, key=Diagnostic.sort_key)
+    if problems and not lenient:
+        raise InputError(problems)
     if reading.plans:
         reading.found.append(_read_plans(reading.plans, around, advance))
     return Gathered(
         audited=connected(merged(reading.found)),
         sources=tuple(dict.fromkeys(reading.sources)),
         plans=tuple(reading.plans),
+        lost=tuple(problems),
     )
 
 

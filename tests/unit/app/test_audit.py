@@ -24,10 +24,12 @@ from planner.app.audit_tree import WorkingTree, revision
 from planner.iam.audit import registry
 from planner.model.audit_report import AuditReport
 from planner.model.diagnostic import Location, Severity
+from planner.model.digest import pretty
 from planner.model.errors import InputError
 from planner.model.finding import Finding, Level
 from planner.model.grants import Grant, Identity, Permission
 from planner.model.offer import Cloud
+from planner.model.plan import to_document
 from planner.model.policy import (
     Audited,
     AwsPolicy,
@@ -40,7 +42,7 @@ from planner.model.policy import (
     Test,
 )
 from planner.model.project import Suppression
-from tests.unit.app.world import planned
+from tests.unit.app.world import planned, small_market
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 
@@ -338,6 +340,63 @@ def test_a_file_that_the_base_lacks_is_all_new(folder: Path, repository: Callabl
     assert {c.kind for c in report.changes} == {"added"}
 
 
+OTHER_JOB = """name: other
+resources: {accelerators: "A100-80GB:8"}
+work: {hours: 24, on: "A100-80GB:8"}
+run: x
+"""
+
+
+def renamed(folder: Path, name: str) -> None:
+    put(folder / "plans" / "train.plan.json", pretty(to_document(planned()[0])).decode())
+    put(folder / "skyplan.yaml", f"project: acme\ntargets:\n  - {{name: {name}, cloud: aws}}\n")
+
+
+def test_a_plan_of_a_target_that_is_gone_is_an_error_that_names_those_there(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit.inputs, "load_market", lambda _: small_market())
+    renamed(folder, "main")
+    with pytest.raises(InputError) as caught:
+        run("plans")
+    (told,) = caught.value.diagnostics
+    assert told.code == "SKY-IAM-902"
+    assert str(told.location) == "plans/train.plan.json"
+    assert told.summary == "is for target aws:prod, which skyplan.yaml does not have (known: aws:main)"
+
+
+@pytest.mark.parametrize("before", ["project: [", "targets: 3", None])
+def test_a_base_that_cannot_be_read_counts_as_empty_and_is_told(
+    folder: Path, repository: Callable[..., str], monkeypatch: pytest.MonkeyPatch, before: str | None
+) -> None:
+    monkeypatch.setattr(audit.inputs, "load_market", lambda _: small_market())
+    renamed(folder, "main")
+    if before:
+        put(folder / "skyplan.yaml", before)
+    repository("add", ".")
+    repository("commit", "-qm", "one")
+    renamed(folder, "prod")
+    report = run("plans", base="main")
+    told = [d for d in report.diagnostics if d.summary.startswith("in the base main: ")]
+    assert any("is for target aws:prod" in d.summary for d in told)
+    assert {d.severity for d in report.diagnostics} == {Severity.WARNING}
+    assert report.identities
+
+
+def test_a_plan_that_is_older_than_its_job_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit.inputs, "load_market", lambda _: small_market())
+    renamed(folder, "prod")
+    put(folder / "jobs" / "train.yaml", JOB)
+    told = [d for d in run("plans").diagnostics if "older than jobs/train.yaml" in d.summary]
+    assert [(d.code, d.severity, str(d.location)) for d in told] == [
+        ("SKY-IAM-902", Severity.WARNING, "plans/train.plan.json")
+    ]
+    put(folder / "jobs" / "train.yaml", OTHER_JOB)
+    assert any("does not have any more" in d.summary for d in run("plans").diagnostics)
+    (folder / "jobs" / "train.yaml").unlink()
+    assert not [d for d in run("plans").diagnostics if "jobs/train.yaml" in d.summary]
+
+
 def test_a_removed_right_is_a_change_and_no_finding(folder: Path, one_rule: None) -> None:
     put(folder / "old.tf.json", role(NARROW, statement("Stop", "ec2:StopInstances", **OWN)))
     put(folder / "new.tf.json", role(NARROW))
@@ -446,7 +505,7 @@ def test_a_jobs_finding_stands_at_the_line_that_asks_for_the_right(
 
 def source() -> PlanSource:
     from planner.app.audit_sources import Around, stacks_of
-    from tests.unit.app.world import PROJECT, small_market
+    from tests.unit.app.world import PROJECT
 
     plan, _ = planned()
     around = Around(project=PROJECT, market=small_market)
@@ -592,7 +651,7 @@ def test_an_identity_that_is_not_there_is_told_with_those_that_are() -> None:
 
 def test_gather_reads_nothing_of_nothing() -> None:
     from planner.app.audit_sources import Around
-    from tests.unit.app.world import PROJECT, small_market
+    from tests.unit.app.world import PROJECT
 
     assert gather((), (), WorkingTree(), Around(project=PROJECT, market=small_market)).audited == Audited()
 
