@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import tempfile
 from typing import Any, cast
 
 from modules import node
@@ -52,7 +53,9 @@ class App(_cdk.App):
     """Root of a synthesis.  Writes nothing itself: `stacks.app` asks each stack for its Terraform JSON."""
 
     def __init__(self) -> None:
-        super().__init__(skip_validation=True)
+        # the kernel makes `stacks/` in its folder at once, though nothing is ever written there: not in the user's working folder
+        with tempfile.TemporaryDirectory(prefix="skyplan-cdk-") as unused:
+            super().__init__(skip_validation=True, outdir=unused)
 
 
 class Stack(_cdk.TerraformStack):

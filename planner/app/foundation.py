@@ -86,6 +86,19 @@ def foundation_input(project: Project, market: Market, cloud: Cloud, name: str |
     )
 
 
+def left_out(given: FoundationInput) -> tuple[tuple[Identity, str], ...]:
+    """The identities that the stack does not make, and why: on AWS a role has to trust somebody."""
+    if given.cloud is not Cloud.AWS:
+        return ()
+    opened = given.entry.opens if given.entry else ()
+    why = "nobody may become it: name who may in `foundation.trusted.{}` of the target"
+    return tuple(
+        (one.identity, why.format(one.identity.value))
+        for one in given.identities
+        if not (one.trusted or (given.ci and one.subjects) or one.identity in opened)
+    )
+
+
 def write(given: FoundationInput, folder: Path) -> Path:
     """`FOLDER/NAME/cdk.tf.json`; what else is in the folder stays.  Raises MissingPart without a CDK or Node."""
     from stacks.app import document  # noqa: PLC0415 - starts node
@@ -157,10 +170,16 @@ def scope_of(project: Project, target: Target, market: Market) -> ControlScope:
 def _target(project: Project, cloud: Cloud, name: str | None) -> Target:
     """The one that is meant.  Raises InputError."""
     mine = [target for target in project.targets if target.cloud is cloud]
+    if not mine:
+        summary = f"skyplan.yaml has no target on {cloud.value}"
+        hint = (
+            f"add a target with `cloud: {cloud.value}` and its `{ACCOUNT_WORD[cloud.value]}`: docs/iam.md, Setting up"
+        )
+        raise InputError([Diagnostic(code="SKY-SPEC-103", summary=summary, hint=hint)])
     found = [target for target in mine if name in {None, target.name}]
     if len(found) == 1:
         return found[0]
-    names = ", ".join(target.name for target in mine) or "none"
+    names = ", ".join(target.name for target in mine)
     summary = (
         f"{cloud.value} has no target `{name}`" if name else f"{cloud.value} has {len(mine)} targets, and none is named"
     )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from planner.cli import options
+
+if TYPE_CHECKING:
+    from planner.model.stack import FoundationInput
 
 CLOUDS = ("aws", "gcp", "azure", "nebius")
 
@@ -36,13 +40,15 @@ def command(
     from planner.cli import view
     from planner.model.offer import Cloud
     from planner.model.words import words_of
+    from planner.spec.targets import ACCOUNT_WORD
 
     market = inputs.load_market(catalog)
     project = inputs.checked_project(project_file, words_of(market))
     given = foundation.foundation_input(project, market, Cloud(cloud), target)
     path = foundation.write(given, out)
     commands = foundation.how_to_apply(given, path)
-    roles = {one.identity.value: one.name for one in given.identities}
+    absent = {identity.value: why for identity, why in foundation.left_out(given)}
+    roles = {one.identity.value: one.name for one in given.identities if one.identity.value not in absent}
     if as_json:
         view.put_json(
             {
@@ -50,6 +56,8 @@ def command(
                 "stack": given.name,
                 "path": str(path),
                 "identities": roles,
+                "left_out": absent,
+                "ci_role": given.entry.name if given.entry else None,
                 "boundaries": [one.name for one in given.boundaries],
                 "apply": list(commands),
                 "ci": list(foundation.ci_lines(given)),
@@ -58,12 +66,21 @@ def command(
         return
     click.echo(str(path))
     lines = (
-        f"{given.name}: {', '.join(roles)} of project {given.project} in {cloud} account {given.account}.",
+        f"{given.name}: {', '.join(roles)} of project {given.project} in {cloud} {ACCOUNT_WORD[cloud]} {given.account}.",
+        *_beside(given),
+        *(f"No {word} is made: {why}." for word, why in absent.items()),
         "Review it, then apply it as an administrator of the account, and put the lines of `skyplan_yaml` into the target in skyplan.yaml:",
         *(f"  {one}" for one in commands),
         *_ci(foundation.ci_lines(given)),
     )
     click.echo("\n".join(lines), err=True)
+
+
+def _beside(given: FoundationInput) -> tuple[str, ...]:
+    """What else is in the stack that can be held: boundaries, and the role by which CI comes in."""
+    entry = (f"{given.entry.name}, by which CI of the protected branch comes in",) if given.entry else ()
+    bounds = tuple(f"the boundary {one.name}" for one in given.boundaries)
+    return (f"Beside them: {'; '.join((*bounds, *entry))}.",) if bounds or entry else ()
 
 
 def _ci(lines: tuple[str, ...]) -> tuple[str, ...]:

@@ -77,7 +77,11 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-IAM-606", "granted, but no planned operation needs it", "drop it"),
     # the audit itself
     ("SKY-IAM-901", "a suppression has expired", "remove it, or have it renewed by the owner of skyplan.yaml"),
-    ("SKY-IAM-902", "what is to be audited cannot be read", "see the message"),
+    (
+        "SKY-IAM-902",
+        "what is to be audited cannot be read",
+        "no rule judges it: give a form that is read, or review it by hand",
+    ),
     ("SKY-IAM-903", "a live account differs from its plan", "apply the plan, or take the change into it"),
     ("SKY-IAM-904", "a suppression matches nothing", "remove it"),
 )

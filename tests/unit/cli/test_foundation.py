@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.app.foundation import ci_lines, ci_subjects, foundation_input, how_to_apply, scope_of
+from planner.app.foundation import ci_lines, ci_subjects, foundation_input, how_to_apply, left_out, scope_of
 from planner.app.inputs import checked_project, load_market
 from planner.cli.entry import call
 from planner.model.errors import InputError
@@ -82,6 +82,72 @@ def test_writes_the_stack_and_says_how_to_apply_it(run, tmp_path):
     assert f"pull requests: role-to-assume: {path}-planner\n" in err
 
 
+BROKER = ', broker: ["arn:aws:iam::123456789012:role/host"]'
+
+
+def test_what_is_not_made_is_not_named_but_said_with_the_reason(run, tmp_path):
+    code, _, err = run(PROJECT.replace(BROKER, ""), "--cloud", "aws")
+    assert code == 0
+    path = tmp_path / "foundation" / "fnd-aws-prod" / "cdk.tf.json"
+    assert "broker" not in json.loads(path.read_text(encoding="utf-8"))["resource"]["aws_iam_role"]
+    assert "fnd-aws-prod: planner, deployer, orchestrator of project acme in aws account 123456789012.\n" in err
+    assert (
+        "No broker is made: nobody may become it: name who may in `foundation.trusted.broker` of the target.\n" in err
+    )
+    assert "skyplan-acme-ci, by which CI of the protected branch comes in" in err
+    _, out, _ = run(PROJECT.replace(BROKER, ""), "--cloud", "aws", "--json")
+    said = json.loads(out)
+    assert (list(said["left_out"]), sorted(said["identities"])) == (["broker"], ["deployer", "orchestrator", "planner"])
+    _, _, err = run(PROJECT, "--cloud", "aws")
+    assert "fnd-aws-prod: planner, deployer, orchestrator, broker of project" in err
+    assert "is made:" not in err
+
+
+WHO = '["arn:aws:iam::123456789012:user/op"]'
+NO_CI = PROJECT.replace("foundation:\n  ci: {provider: github, repository: acme/infra, branch: main}\n", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PROJECT,
+        PROJECT.replace(BROKER, ""),
+        NO_CI.replace("trusted: {", f"trusted: {{planner: {WHO}, deployer: {WHO}, "),
+        NO_CI.replace(BROKER, "").replace("trusted: {", f"trusted: {{planner: {WHO}, deployer: {WHO}, "),
+    ],
+)
+def test_what_is_said_to_be_left_out_is_what_the_stack_lacks(tmp_path, text):
+    given = foundation_input(*project_of(tmp_path, text), Cloud.AWS, None)
+    roles = set(document(given)["resource"]["aws_iam_role"]) - {"ci"}
+    assert {identity.value for identity, _ in left_out(given)} == {
+        one.identity.value for one in given.identities
+    } - roles
+
+
+@pytest.mark.parametrize("cloud", [Cloud.GCP, Cloud.AZURE, Cloud.NEBIUS])
+def test_elsewhere_every_identity_is_made(tmp_path, cloud):
+    given = foundation_input(*project_of(tmp_path, f"project: acme\ntargets: [{TARGETS[cloud]}]\n"), cloud, None)
+    kind = {
+        Cloud.GCP: "google_service_account",
+        Cloud.AZURE: "azurerm_user_assigned_identity",
+        Cloud.NEBIUS: "nebius_iam_v1_service_account",
+    }
+    assert set(document(given)["resource"][kind[cloud]]) == {one.identity.value for one in given.identities}
+    assert left_out(given) == ()
+
+
+def test_the_working_folder_holds_nothing_else(run, tmp_path):
+    run(PROJECT, "--cloud", "aws")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["foundation", "skyplan.yaml"]
+
+
+def test_a_cloud_without_a_target_is_told_with_what_to_write(run):
+    code, _, err = run(PROJECT, "--cloud", "gcp")
+    assert code == 1
+    assert "skyplan.yaml has no target on gcp [SKY-SPEC-103]" in err
+    assert "add a target with `cloud: gcp` and its `project`" in err
+
+
 def test_json_says_the_same(run):
     code, out, err = run(PROJECT, "--cloud", "aws", "--target", "prod", "--json", "--out", "o")
     said = json.loads(out)
@@ -89,6 +155,7 @@ def test_json_says_the_same(run):
     assert said["stack"] == "fnd-aws-prod"
     assert said["path"] == "o/fnd-aws-prod/cdk.tf.json"
     assert said["identities"]["deployer"] == "skyplan-acme-deployer"
+    assert (said["left_out"], said["ci_role"]) == ({}, "skyplan-acme-ci")
     assert said["boundaries"] == ["skyplan-acme-node-boundary", "skyplan-acme-orchestrator-boundary"]
     assert [line.rpartition(" ")[2] for line in said["apply"]][-3:] == ["apply", "skyplan_yaml", "ci"]
     assert [line.rpartition("/")[2] for line in said["ci"]] == ["skyplan-acme-ci", "skyplan-acme-planner"]
