@@ -6,6 +6,7 @@ else only whole buckets and more are found.  Looks at no object.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -96,6 +97,8 @@ _WHO = by(
     "kms:CallerAccount",
 )
 _MANY = 20
+#: how a reader says that it knows one only in part: `FILE ADDRESS: …`
+_DATA_SOURCE = re.compile(r"(.*?) \S*data\.aws_iam_policy_document\.[^:]*: it holds values that are known only after apply")
 
 
 def read_too_far(audited: Audited) -> Iterator[Finding]:
@@ -179,11 +182,10 @@ def dead_resource(audited: Audited) -> Iterator[Finding]:
             if statement.effect != "Allow" or not statement.resources:
                 continue
             dead = [action for action in statement.actions if _never_meets(action, statement.resources)]
+            if _half_read(audited, subject):
+                dead = [action for action in dead if not _of_objects(action, statement.resources)]
             if dead:
-                forms = sorted(
-                    {form for action in dead for form in _forms(action)},
-                    key=lambda form: (":accesspoint" in form, form),
-                )
+                forms = list(dict.fromkeys(form for action in dead for form in _right_forms(action, statement)))
                 yield of_statement(
                     subject,
                     (policy, statement),
@@ -192,6 +194,33 @@ def dead_resource(audited: Audited) -> Iterator[Finding]:
                     resource=", ".join(statement.resources),
                     fix=instead(statement, dead, only(statement, dead, resources=forms or ["*"])),
                 )
+
+
+def _half_read(audited: Audited, subject: Subject) -> bool:
+    """A data source of the same document is known by what it refers to alone: of `"${bucket.arn}/*"` a plan of HCL shows `bucket.arn`."""
+    found = filter(None, map(_DATA_SOURCE.match, audited.unread))
+    return any(subject.origin.startswith(f"{one[1]} ") for one in found)
+
+
+def _of_objects(action: str, resources: tuple[str, ...]) -> bool:
+    """Its objects would be meant if `/*` stood behind the bucket's ARN."""
+    bare = [parts for one in resources if (parts := s3_parts(one)) and not parts[1]]
+    return bool(bare) and "object" in reference.resource_types(action)
+
+
+def _right_forms(action: str, statement: Statement) -> list[str]:
+    """What to name instead: of the very buckets where it is known which are meant, else the forms that the action takes."""
+    if action.lower().startswith("s3:"):
+        kinds = reference.resource_types(action)
+        named = [
+            f"{bucket}/*" if "object" in kinds else bucket
+            for one in statement.resources
+            if (parts := s3_parts(one)) and not wild(parts[0])
+            for bucket in [one[: len(one) - len(parts[1])].rstrip("/")]
+        ]
+        if named and ("object" in kinds or "bucket" in kinds):
+            return named
+    return sorted(_forms(action), key=lambda form: (":accesspoint" in form, form))
 
 
 def _never_meets(action: str, resources: tuple[str, ...]) -> bool:

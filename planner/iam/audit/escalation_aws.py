@@ -90,14 +90,17 @@ def role_to_any_service(audited: Audited) -> Iterator[Finding]:
     for subject in having(audited, PASS):
         for found in openings(subject, asked):
             statement = found.held[1]
-            repaired = guarded(only(statement, [PASS]), Test(operator="StringEquals", key=_SERVICE_KEY, values=(EC2,)))
+            test = Test(operator="StringEquals", key=_SERVICE_KEY, values=(EC2,))
             yield of_statement(
                 subject,
                 found.held,
                 "a role may be handed to any service",
                 action=PASS,
                 resource=", ".join(statement.resources) or "*",
-                fix=instead(statement, [PASS], repaired),
+                # on any role it would still be 201's
+                fix=_pass_fix(statement, EC2)
+                if any(one.held[1] is statement for one in openings(subject, _any_role(EC2)))
+                else instead(statement, [PASS], guarded(only(statement, [PASS]), test)),
             )
 
 

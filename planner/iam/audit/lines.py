@@ -14,6 +14,27 @@ _text: Final = json.encoder.encode_basestring
 Right = Statement | RoleBinding | RoleAssignment | Permit
 
 
+class Repair(str):
+    """Text of a fix that still knows what it is made of, so that several of one statement can be made one.
+
+    statement  what it is a fix of
+    actions    those that are taken out of it
+    parts      the statements that give them instead; () = nothing does
+    """
+
+    __slots__ = ("actions", "parts", "statement")
+
+    statement: Statement
+    actions: tuple[str, ...]
+    parts: tuple[Statement, ...]
+
+
+def _repair(text: str, statement: Statement, actions: Sequence[str], parts: Sequence[Statement]) -> Repair:
+    made = Repair(text)
+    made.statement, made.actions, made.parts = statement, tuple(actions), tuple(parts)
+    return made
+
+
 def document(right: Right) -> dict[str, Any]:
     """An AWS statement in IAM's own form; other rights by their fields, without those that say nothing."""
     return _statement(right) if isinstance(right, Statement) else _fields(right)
@@ -60,8 +81,12 @@ def only(statement: Statement, actions: Sequence[str], *, resources: Sequence[st
     )
 
 
-def instead(statement: Statement, actions: Sequence[str], *repaired: Statement) -> str:
+def instead(statement: Statement, actions: Sequence[str], *repaired: Statement) -> Repair:
     """What to write: the statement anew, or, where it also gives other actions, without these and with a statement of their own."""
+    return _repair(_instead(statement, actions, repaired), statement, actions, repaired)
+
+
+def _instead(statement: Statement, actions: Sequence[str], repaired: Sequence[Statement]) -> str:
     text = written(*repaired)
     rest = [action for action in statement.actions if action.lower() not in {one.lower() for one in actions}]
     if not rest and not statement.not_actions:
@@ -79,9 +104,12 @@ def without(statement: Statement, actions: Sequence[str]) -> str:
     if statement.not_actions or len(rest) == len(statement.actions):
         deny = Statement(effect="Deny", sid="DenyEscalation", actions=tuple(actions), resources=("*",))
         return f"name the actions that are needed; until then add:\n{written(deny)}"
-    if not rest:
-        return f"drop the statement {statement.sid or compact(statement)}"
-    return f"write instead:\n{written(replace(statement, actions=rest))}"
+    text = (
+        f"write instead:\n{written(replace(statement, actions=rest))}"
+        if rest
+        else f"drop the statement {statement.sid or compact(statement)}"
+    )
+    return _repair(text, statement, actions, ())
 
 
 def _statement(statement: Statement) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from planner.iam.audit.lines import compact, document
-from planner.iam.audit.registry import RULES
+from planner.iam.audit.registry import RULES, run
 from planner.iam.documents import document_of
 from tests.unit.iam.audit.fixture_files import audited_from, files, judged, load
 
@@ -105,3 +106,40 @@ def test_a_statement_is_written_as_it_was_read():
     assert document(made.statements[0]) == raw
     assert json.loads(compact(made.statements[0])) == raw
     assert document_of(made)["Statement"][0]["Sid"] == "S"
+
+
+def _dead(action, resource, unread=()):
+    held = {
+        "kind": "identity",
+        "name": "p",
+        "document": {"Statement": {"Effect": "Allow", "Sid": "Dead", "Action": action, "Resource": resource}},
+    }
+    subject = {"cloud": "aws", "name": "n", "origin": "a plan.json aws_iam_role.n", "policies": [held]}
+    return run(replace(audited_from({"subjects": [subject]}), unread=tuple(unread)), ["SKY-IAM-303"])
+
+
+@pytest.mark.parametrize(
+    ("action", "resource", "right"),
+    [
+        ("s3:GetObject", "arn:aws:s3:::mybucket", "arn:aws:s3:::mybucket/*"),
+        ("s3:GetObject", "arn:aws-cn:s3:::mybucket", "arn:aws-cn:s3:::mybucket/*"),
+        ("s3:ListBucket", "arn:aws:s3:::mybucket/*", "arn:aws:s3:::mybucket"),
+        ("s3:ListBucket", "arn:aws:s3:::mybucket/a/*", "arn:aws:s3:::mybucket"),
+        ("s3:PutObject", "${aws_s3_bucket.b.arn}", "${aws_s3_bucket.b.arn}/*"),
+    ],
+)
+def test_the_very_bucket_is_named_where_it_is_known(action, resource, right):
+    (found,) = _dead(action, resource)
+    (new,) = _parsed(found.fix.partition("\n")[2])
+    assert new["Resource"] == right
+    assert found.message.endswith(f"it takes {right}")
+    assert not _dead(action, right)
+
+
+def test_a_bucket_known_by_a_reference_alone_may_have_more_behind_it():
+    """A plan of HCL shows `bucket.arn` of `"${bucket.arn}/*"`; the reader says so of the whole document."""
+    why = "it holds values that are known only after apply, and is read without what is written around them"
+    half = f"a plan.json module.x.data.aws_iam_policy_document.d: {why}"
+    assert not _dead("s3:GetObject", "arn:aws:s3:::mybucket", unread=[half])
+    assert _dead("s3:GetObject", "arn:aws:s3:::mybucket", unread=[half.replace("a plan", "another plan")])
+    assert _dead("s3:ListBucket", "arn:aws:s3:::mybucket/*", unread=[half])
