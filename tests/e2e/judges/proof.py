@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from string import ascii_lowercase
+from textwrap import wrap
 from typing import Any
 
 from planner.iam import actions
@@ -22,6 +24,8 @@ from tests.e2e.judges.record import Seen
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "iam-proof.md"
 ATTEMPTS = Path(__file__).with_name("attempts.jsonl")
 JUDGED = (Identity.DEPLOYER, Identity.ORCHESTRATOR)
+#: resource types in a cell, and characters in a line below the table
+_SHOWN, _WIDTH = 4, 160
 EMULATOR, SIMULATE, MOTO, MINISTACK = "emulator", "iam-simulate", "moto", "ministack"
 
 
@@ -139,6 +143,8 @@ def page(found: Iterable[Row]) -> str:
     rows_ = list(found)
     lives = sorted({life for row in rows_ for life in row.lives})
     lines += ["The lives:", "", *(f"{number}. {life}" for number, life in enumerate(lives, start=1)), ""]
+    reasons = sorted({reason for row in rows_ if not row.lives for reason in row.reasons})
+    lines += ["Why not:", "", *(f"- {_letter(number)}: {reason}" for number, reason in enumerate(reasons)), ""]
     for identity in JUDGED:
         lines += [
             f"## {identity.value}",
@@ -146,8 +152,9 @@ def page(found: Iterable[Row]) -> str:
             "| action | statements | operations | seen in life, or why not | judged by |",
         ]
         lines += ["|---|---|---|---|---|"]
-        lines += [_line(row, lives) for row in rows_ if row.identity is identity]
-        lines += [""]
+        mine = [row for row in rows_ if row.identity is identity]
+        lines += [_line(row, lives, reasons) for row in mine]
+        lines += ["", *_folded(mine)]
     lines += ["## Refused, though nothing needs it", ""]
     lines += [f"- `{action}`: {why}." for action, why in sorted(TOLERATED.items())]
     lines += ["", "## What nobody may", ""]
@@ -156,14 +163,42 @@ def page(found: Iterable[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _line(row: Row, lives: list[str]) -> str:
-    stacks = sorted({f"{one.resource} ({one.step.value})" for one in row.operations})
+def _needs(row: Row) -> dict[str, list[str]]:
+    """Steps -> the resource types that need the action at these, all sorted."""
+    steps: dict[str, set[str]] = {}
+    for one in row.operations:
+        steps.setdefault(one.resource, set()).add(one.step.value)
+    out: dict[str, list[str]] = {}
+    for resource in sorted(steps):
+        out.setdefault(", ".join(sorted(steps[resource])), []).append(resource)
+    return out
+
+
+def _line(row: Row, lives: list[str], reasons: list[str]) -> str:
+    stacks = [
+        f"{', '.join(kinds) if len(kinds) <= _SHOWN else f'{len(kinds)} kinds, listed below'} ({steps})"
+        for steps, kinds in _needs(row).items()
+    ]
     seen = (
         " ".join(str(lives.index(life) + 1) for life in row.lives)
         if row.lives
-        else "not seen: " + "; ".join(row.reasons)
+        else "not seen: " + " ".join(_letter(reasons.index(reason)) for reason in row.reasons)
     )
     return f"| `{row.action}` | {', '.join(row.statements)} | {'; '.join(stacks)} | {seen} | {', '.join(row.judges) or 'nobody'} |"
+
+
+def _folded(rows_: Iterable[Row]) -> Iterator[str]:
+    """What did not fit into the table: a paragraph for each row."""
+    for row in rows_:
+        for steps, kinds in _needs(row).items():
+            if len(kinds) > _SHOWN:
+                yield from wrap(f"`{row.action}` ({steps}): {', '.join(kinds)}.", _WIDTH)
+                yield ""
+
+
+def _letter(number: int) -> str:
+    """a, b, … z, za, zb …; runs have numbers, reasons letters."""
+    return "z" * (number // 25) + ascii_lowercase[number % 25]
 
 
 _HEAD = """\
