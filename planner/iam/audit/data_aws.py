@@ -98,7 +98,9 @@ _WHO = by(
 )
 _MANY = 20
 #: how a reader says that it knows one only in part: `FILE ADDRESS: …`
-_DATA_SOURCE = re.compile(r"(.*?) \S*data\.aws_iam_policy_document\.[^:]*: it holds values that are known only after apply")
+_DATA_SOURCE = re.compile(
+    r"(.*?) \S*data\.aws_iam_policy_document\.[^:]*: it holds values that are known only after apply"
+)
 
 
 def read_too_far(audited: Audited) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from planner.iam.audit.grown import listed
 from planner.iam.audit.lines import written
 from planner.iam.audit.places import azure_builtin, azure_level, gcp_guarded, gcp_permits, gcp_wide, permits
 from planner.iam.audit.registry import Rule
-from planner.iam.audit.writing_aws import administrators
+from planner.iam.audit.writing_aws import ADMINISTRATOR, administrators
 from planner.iam.evaluate.cel import CelError, Scope, Value, holds
 from planner.iam.roles import PREDEFINED, role_of
 from planner.model.finding import Finding, Level
@@ -242,7 +242,7 @@ def _administrator(subject: Subject, right: RoleBinding | RoleAssignment | Permi
     return of_right(
         subject,
         right,
-        f"administrator: {role} on {place}",
+        f"{ADMINISTRATOR}: {role} on {place}",
         action=role,
         fix=f"remove this, and give a role with what is needed, on what it is needed for:\n{written(right)}",
     )
@@ -289,6 +289,7 @@ RULES: tuple[Rule, ...] = (
             "CKV2_AWS_56",
         ),
         check=everywhere,
+        whole=lambda one: one.message.startswith(ADMINISTRATOR),
         clouds="AWS: a statement that gives nearly all of eight services' gravest actions, after every Deny and boundary; AWS's own administrator policies; and of a node a whole"
         " service (`ec2:*`). Google: owner, editor. Azure: Owner, Contributor, User Access and RBAC Administrator or `*` on a resource group or above. Nebius: admin.",
     ),

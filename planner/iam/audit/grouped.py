@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from planner.iam.audit.find import of_statement, subjects
 from planner.iam.audit.lines import without
-from planner.iam.audit.witness import Opening, Question, opening, openings
+from planner.iam.audit.witness import Opening, Question, opening, openings, shown
 from planner.model.finding import Finding
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, Statement, Subject
@@ -62,7 +62,7 @@ def together(audited: Audited, asked: list[Question], message: str, drop: str) -
                 first.held,
                 f"{message}: {', '.join(one.request.action for one in held)}",
                 action=drop,
-                resource=first.request.resource,
+                resource=shown(first.request.resource),
                 fix=without(first.held[1], [drop]),
                 also=tuple(one.held for one in held),
             )

@@ -6,11 +6,12 @@ module must not know any rule by name, and accepts or suppresses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 
+from planner.iam.audit.settled import settled
 from planner.model.codes import CODES
 from planner.model.finding import Finding, Level
 from planner.model.policy import Audited
@@ -39,6 +40,7 @@ class Rule:
     maps    the closest checks of other tools: `CKV_AWS_110`, `cloudsplaining CreateEC2WithExistingIP`
     check   yields what it finds; rule and level are stamped on by `judge`, so a check may leave them
     clouds  how each cloud is judged, in a sentence or two; "" = AWS only
+    whole   whether a finding of it says all that others say about the same statement or right
     """
 
     id: str
@@ -49,6 +51,7 @@ class Rule:
     maps: tuple[str, ...] = ()
     check: Callable[[Audited], Iterator[Finding]]
     clouds: str = ""
+    whole: Callable[[Finding], bool] | None = None
 
     def __post_init__(self) -> None:
         if not self.title:
@@ -89,8 +92,17 @@ class _Rules(Mapping[str, Rule]):
 RULES: Mapping[str, Rule] = _Rules()
 
 
-def run(audited: Audited, rules: Iterable[str] | None = None) -> tuple[Finding, ...]:
-    """What the rules with these ids (None = all) find: worst first, each once."""
-    asked = RULES.values() if rules is None else [RULES[name] for name in rules]
-    found = {finding for rule in asked for finding in rule.judge(audited)}
+def run(audited: Audited, rules: Sequence[str] | None = None) -> tuple[Finding, ...]:
+    """What the rules with these ids (None = all) find: worst first, each once, what one statement is about said together (`settled`)."""
+    whole = {rule.id: rule.whole for rule in _asked(rules) if rule.whole}
+    return settled(every(audited, rules), lambda one: one.rule in whole and whole[one.rule](one))
+
+
+def every(audited: Audited, rules: Sequence[str] | None = None) -> tuple[Finding, ...]:
+    """The same one by one: also what another finding takes in."""
+    found = {finding for rule in _asked(rules) for finding in rule.judge(audited)}
     return tuple(sorted(found, key=Finding.sort_key))
+
+
+def _asked(rules: Sequence[str] | None) -> list[Rule]:
+    return list(RULES.values()) if rules is None else [RULES[name] for name in rules]

@@ -282,6 +282,15 @@ def _stand_in(found: re.Match[str]) -> str:
     return STRANGER if text[0] == "*" else "x"
 
 
+def shown(resource: str) -> str:
+    """A resource of a witness for people: a stranger's has no name."""
+    place = resource.split(":", _ARN_PARTS - 1)[-1]
+    if STRANGER not in resource and ACCOUNT not in resource and REGION not in resource:
+        return resource
+    kind = place.partition("/")[0].replace("-", " ")
+    return f"anybody's {kind}" if kind and STRANGER not in kind else "anything of anybody's"
+
+
 def resources(statement: Statement, question: Question, home: str = ACCOUNT) -> tuple[str, ...]:
     """Resources of that kind that a statement reaches: a stranger's for each wildcard, and the named ones where they count."""
     if not question.kind:

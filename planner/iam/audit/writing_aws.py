@@ -15,7 +15,7 @@ from planner.iam.audit.lines import guarded, instead, only, without, written
 from planner.iam.audit.powers import ADMINISTERS, CREDENTIAL_MAKERS, MANAGED, MANAGED_ON_NODES, POLICY_WRITERS
 from planner.iam.audit.registry import Rule
 from planner.iam.audit.tags import tagged
-from planner.iam.audit.witness import ANY, Opening, Question, openings
+from planner.iam.audit.witness import ANY, Opening, Question, openings, shown
 from planner.model.finding import Finding, Level
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, AwsPolicy, PolicyKind, Statement, Subject, Test
@@ -26,6 +26,8 @@ _BOUNDED = frozenset({"iam:permissionsboundary", "iam:policyarn"})
 #: a boundary in name only
 _NO_BOUND = "arn:aws:iam::aws:policy/AdministratorAccess"
 _MOST_OF = 6
+#: how a finding of 216 begins that is about everything, not about one service
+ADMINISTRATOR = "administrator"
 
 
 def policies_written(audited: Audited) -> Iterator[Finding]:
@@ -39,12 +41,10 @@ def policies_written(audited: Audited) -> Iterator[Finding]:
 
 def _bounded(statement: Statement, actions: list[str]) -> str:
     able = [action for action in actions if action.endswith(("RolePolicy", "UserPolicy"))]
-    rest = [action for action in actions if action not in able]
-    parts = [without(statement, rest)] if rest and not able else []
-    if able:
-        test = Test(operator="StringEquals", key=_BOUNDARY, values=("arn:aws:iam::ACCOUNT:policy/BOUNDARY",))
-        parts.append(instead(statement, actions, guarded(only(statement, able), test)))
-    return "\n".join(parts)
+    if not able:
+        return without(statement, actions)
+    test = Test(operator="StringEquals", key=_BOUNDARY, values=("arn:aws:iam::ACCOUNT:policy/BOUNDARY",))
+    return instead(statement, actions, guarded(only(statement, able), test))
 
 
 def trust_rewritten(audited: Audited) -> Iterator[Finding]:
@@ -88,7 +88,9 @@ def no_boundary(audited: Audited) -> Iterator[Finding]:
                 if drops
                 else instead(statement, [action], guarded(only(statement, [action]), test))
             )
-            yield of_statement(subject, found.held, message, action=action, resource=found.request.resource, fix=fix)
+            yield of_statement(
+                subject, found.held, message, action=action, resource=shown(found.request.resource), fix=fix
+            )
 
 
 def _without_boundary(subject: Subject) -> Iterator[Opening]:
@@ -110,7 +112,7 @@ def administrators(audited: Audited) -> Iterator[Finding]:
             for statement in policy.statements:
                 held = (policy, statement)
                 if _administers(subject, held):
-                    yield _whole(audited, subject, held, "administrator: nearly every action on everything")
+                    yield _whole(audited, subject, held, f"{ADMINISTRATOR}: nearly every action on everything")
                 elif node and _whole_services(statement):
                     services = ", ".join(_whole_services(statement))
                     yield _whole(audited, subject, held, f"a node administers whole services: {services}")
@@ -121,7 +123,7 @@ def _managed(subject: Subject, policy: AwsPolicy, *, node: bool) -> Iterator[Fin
     if name in MANAGED or (node and name in MANAGED_ON_NODES):
         yield of_subject(
             subject,
-            f"administrator: {name}",
+            f"{ADMINISTRATOR}: {name}",
             grant=policy.name,
             evidence=policy.name,
             fix=f"detach {policy.name} and name the actions that are needed",

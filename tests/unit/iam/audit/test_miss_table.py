@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.iam.audit.registry import RULES, run
+from planner.iam.audit.registry import RULES, every, run
 from planner.model.finding import Level
 from tests.unit.iam.audit.fixture_files import audited_from
 
@@ -26,7 +26,7 @@ def allow(action, resource="*", condition=None, **fields):
 def rules(*statements, **fields):
     policies = [{"name": "p", "document": {"Version": "2012-10-17", "Statement": list(statements)}}]
     subject = {"cloud": "aws", "name": "x", "policies": policies, **fields}
-    return {one.rule.removeprefix("SKY-IAM-") for one in run(audited_from({"subjects": [subject]}))}
+    return {one.rule.removeprefix("SKY-IAM-") for one in every(audited_from({"subjects": [subject]}))}
 
 
 def test_our_well_scoped_orchestrator_is_clean():
