@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -260,6 +261,21 @@ def test_the_guides_project_file_is_one_and_its_links_lead_somewhere(tmp_path):
     links = re.findall(r"\]\(([^)#]+)", text)
     assert len(links) >= 5
     assert [link for link in links if not (docs / link).exists()] == []
+
+
+def test_the_guides_acceptance_for_gcp_takes_in_what_the_audit_finds_there(run, tmp_path, capsys):
+    guide = (Path(__file__).parents[3] / "docs" / "iam.md").read_text(encoding="utf-8")
+    (lines,) = (dedent(each) for each in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL) if "SKY-IAM-213" in each)
+    text = f"project: acme\ntargets: [{TARGETS[Cloud.GCP]}]\n"
+    assert run(text, "--cloud", "gcp")[0] == 0
+    assert call(["audit", "foundation"]) == 2
+    (tmp_path / "skyplan.yaml").write_text(
+        text + re.sub(r"expires: \S+", "expires: 2999-01-01", lines), encoding="utf-8"
+    )
+    capsys.readouterr()
+    assert call(["audit", "foundation", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert [(one["rule"], bool(one["accepted"])) for one in found] == [("SKY-IAM-213", True)]
 
 
 def test_all_that_is_missing_is_said_at_once_and_nothing_written(run, tmp_path):
