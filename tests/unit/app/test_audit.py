@@ -128,8 +128,15 @@ def run(*paths: str, **request: Any) -> AuditReport:
 
 
 def test_an_accepted_finding_carries_its_reason() -> None:
-    (found,), told = accept([finding()], [suppression()], NOW)
-    assert (found.accepted, told) == ("ML-12", ())
+    (found,), told = accept([finding()], [suppression(grant="ci")], NOW)
+    assert (found.accepted, told) == ("ML-12 (until 2027-01-01)", ())
+
+
+@pytest.mark.parametrize("given", [{}, {"grant": "*"}])
+def test_a_suppression_that_names_no_grant_is_a_warning_at_its_line(given: dict[str, str]) -> None:
+    (found,), (told,) = accept([finding()], [suppression(**given)], NOW, [Location("skyplan.yaml", 4, 5)])
+    assert found.accepted
+    assert (told.code, told.severity, str(told.location)) == ("SKY-IAM-905", Severity.WARNING, "skyplan.yaml:4:5")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +156,7 @@ def test_an_accepted_finding_carries_its_reason() -> None:
 def test_the_glob_is_over_place_and_identity(grant: str, accepted: bool) -> None:
     (found,), told = accept([finding()], [suppression(grant=grant)], NOW)
     assert bool(found.accepted) is accepted
-    assert [d.code for d in told] == ([] if accepted else ["SKY-IAM-904"])
+    assert [d.code for d in told if d.code != "SKY-IAM-905"] == ([] if accepted else ["SKY-IAM-904"])
 
 
 @pytest.mark.parametrize("grant", ['plan.json aws_iam_role.r["a.b"]', 'plan.json aws_iam_role.r["a.?"] *'])
@@ -171,7 +178,7 @@ def test_an_expired_suppression_accepts_nothing_and_is_an_error(expires: str) ->
 
 
 def test_one_second_before_its_end_a_suppression_holds() -> None:
-    (found,), told = accept([finding()], [suppression(expires="2026-11-30T00:00:01Z")], NOW)
+    (found,), told = accept([finding()], [suppression(expires="2026-11-30T00:00:01Z", grant="ci")], NOW)
     assert found.accepted
     assert not told
 
@@ -234,6 +241,35 @@ def test_what_cannot_be_read_says_what_to_give_instead(folder: Path, content: st
     (told,) = caught.value.diagnostics
     assert (told.code, told.location and told.location.file) == ("SKY-IAM-902", "x.json")
     assert hint in told.hint
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ("gone.json", "`skyplan plan JOB --out plans`"),
+        ("hcl", "`skyplan audit FOLDER`"),
+        ("hcl/main.tf", "HCL is not read: give what `terraform show -json tfplan` prints"),
+        (
+            "tfplan",
+            "if this is Terraform's own plan file, it is not read: give what `terraform show -json tfplan` prints",
+        ),
+    ],
+)
+def test_each_thing_that_is_no_json_has_a_hint_of_its_own(folder: Path, given: str, hint: str) -> None:
+    (folder / "hcl").mkdir()
+    (folder / "hcl" / "main.tf").write_text("# nothing that a block begins with\n", encoding="utf-8")
+    (folder / "tfplan").write_bytes(b"PK\x03\x04\xff")
+    with pytest.raises(InputError) as caught:
+        run(terraform=(Path(given),))
+    assert [hint in told.hint for told in caught.value.diagnostics] == [True]
+
+
+def test_a_folder_of_hcl_alone_says_what_to_give(folder: Path) -> None:
+    (folder / "hcl").mkdir()
+    (folder / "hcl" / "main.tf").write_text("", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        run("hcl")
+    assert ["HCL is not read" in told.hint for told in caught.value.diagnostics] == [True]
 
 
 def test_a_byte_order_mark_is_no_content(folder: Path, one_rule: None) -> None:
