@@ -1,6 +1,7 @@
 """Which findings the platform team accepts: `iam.suppressions` of skyplan.yaml, each with a reason and an end.
 
-A job file has no say.  What has expired accepts nothing and is an error; what matches nothing is a warning, so that no dead line stays.
+A job file has no say.  What has expired accepts nothing and is an error; what matches nothing is a warning, so that no dead line stays, and so is what
+accepts a rule's findings everywhere.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def accept(
     findings: Sequence[Finding], suppressions: Sequence[Suppression], now: datetime, places: Sequence[Location] = ()
 ) -> tuple[tuple[Finding, ...], tuple[Diagnostic, ...]]:
-    """The findings, accepted ones with their reason; and what is wrong with the suppressions.  `places`: where each one stands."""
+    """The findings, accepted ones with their reason and its end; and what is wrong with the suppressions.  `places`: where each one stands."""
     told: list[Diagnostic] = []
     live: list[tuple[int, Suppression]] = []
     for number, s in enumerate(suppressions):
@@ -35,14 +36,26 @@ def accept(
     for finding in findings:
         matching = [(number, s) for number, s in live if _matches(s, finding)]
         used.update(number for number, _ in matching)
-        out.append(replace(finding, accepted=matching[0][1].reason) if matching else finding)
+        out.append(replace(finding, accepted=_said(matching[0][1])) if matching else finding)
     for number, s in live:
         if number not in used:
             summary = f"the suppression of {s.rule} for `{s.grant}` matches no finding"
             told.append(
                 Diagnostic(code="SKY-IAM-904", summary=summary, location=_at(places, number), severity=Severity.WARNING)
             )
+        elif not s.grant.strip("*"):
+            summary = (
+                f"the suppression of {s.rule} ({s.reason}) names no grant: it accepts whatever the rule finds, anywhere"
+            )
+            told.append(
+                Diagnostic(code="SKY-IAM-905", summary=summary, location=_at(places, number), severity=Severity.WARNING)
+            )
     return tuple(out), tuple(told)
+
+
+def _said(s: Suppression) -> str:
+    """`ML-12 (until 2027-01-01)`."""
+    return f"{s.reason} (until {s.expires[:10]})"
 
 
 def _matches(s: Suppression, finding: Finding) -> bool:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from planner.cli import options
+
+if TYPE_CHECKING:
+    from planner.model.codes import Code
 
 
 @click.command("explain")
@@ -33,18 +37,14 @@ def command(
 ) -> int:
     """Answer "why this, why not that".
 
-    SUBJECT is a code (`skyplan explain SKY-REJ-205`) or a job file.  With a job file, PATTERN picks offers: an offer id, an instance type, a region or a
+    SUBJECT is a code (`skyplan explain SKY-REJ-205`, of a rule of the audit also why it matters) or a job file.  With a job file, PATTERN picks offers: an offer id, an instance type, a region or a
     cloud, globs allowed (`p5*`, `aws:*us-east-1*`); without one, the choice and its runners-up are explained.
     """
     from planner.cli import view
     from planner.model.codes import CODES
 
     if subject.upper() in CODES:
-        code = CODES[subject.upper()]
-        if as_json:
-            view.put_json({"code": code.id, "meaning": code.meaning, "hint": code.hint})
-        else:
-            click.echo(f"{code.id}: {code.meaning}\nhint: {code.hint}")
+        _code(CODES[subject.upper()], as_json=as_json)
         return 0
     if subject.upper().startswith("SKY-"):
         from difflib import get_close_matches
@@ -78,3 +78,18 @@ def command(
         click.echo(f"error: no offer matches `{pattern}`" if pattern else "error: nothing is feasible", err=True)
         return 1
     return 0
+
+
+def _code(code: Code, *, as_json: bool) -> None:
+    from planner.app.explain_rule import rule
+    from planner.cli import view
+    from planner.render.explain_rule import rule_document, rule_lines
+
+    found = rule(code.id)
+    if as_json:
+        more = rule_document(found) if found else {}
+        view.put_json({"code": code.id, "meaning": code.meaning, "hint": code.hint, **more})
+    elif found:
+        click.echo("\n".join(rule_lines(found)))
+    else:
+        click.echo(f"{code.id}: {code.meaning}\nhint: {code.hint}")

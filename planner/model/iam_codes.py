@@ -84,4 +84,9 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     ("SKY-IAM-903", "a live account differs from its plan", "apply the plan, or take the change into it"),
     ("SKY-IAM-904", "a suppression matches nothing", "remove it"),
+    (
+        "SKY-IAM-905",
+        "a suppression without `grant` accepts what its rule finds anywhere, also what is not there yet",
+        "add `grant`: where the finding stands, as its line `in:` shows it, or whose right it is",
+    ),
 )

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from planner.model.audit_report import WIDENING
-from planner.render.audit_words import indented, printable, rule_page, summary, what, where, who
+from planner.render.audit_words import asking, indented, printable, rule_page, summary, what, where, who
 
 if TYPE_CHECKING:
     from planner.model.audit_report import AuditReport, Change
@@ -61,7 +61,7 @@ def _widenings(widened: list[Finding], base: str) -> list[str]:
         return [f"### Nothing is granted beyond {_cell(base)}"]
     rows = ["| | identity | grant | what is wider |", "|---|---|---|---|"]
     for f in widened:
-        mark = "accepted" if f.accepted else f.level.value
+        mark = f"accepted: {_cell(f.accepted)}" if f.accepted else f.level.value
         rows.append(f"| {mark} | {_cell(who(f))} | {_cell(what(f))} | {_cell(f.message)} |")
     return [f"### Granted beyond {_cell(base)}", "\n".join(rows)]
 
@@ -88,7 +88,8 @@ def _folded(f: Finding) -> str:
         out.append(f"- grant: {_cell(shown)}")
     if f.accepted:
         out.append(f"- accepted: {_cell(f.accepted)}")
-    out.append(f"- rule: [{f.rule}]({rule_page(f.rule)})")
+    page = rule_page(f.rule)
+    out.append(f"- rule: [{f.rule}]({page})" if page else f"- rule: `{asking(f.rule)}`")
     for label, text in (("evidence", f.evidence), ("fix", f.fix)):
         if text and not f.accepted:
             out += ["", f"{label}:", "", _code(text)]

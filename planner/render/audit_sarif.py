@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from planner.model.diagnostic import Severity
 from planner.model.finding import Level
-from planner.render.audit_words import printable, rule_page, what
+from planner.render.audit_words import asking, printable, rule_page, what
 
 if TYPE_CHECKING:
     from planner.model.audit_report import AuditReport, RuleText
@@ -70,8 +70,16 @@ def _rule(rule: RuleText) -> dict[str, Any]:
     }
     if rule.why:
         out["fullDescription"] = {"text": rule.why}
-    # no `helpUri`: it must be absolute, uploads are refused otherwise, and the pages have no address of their own
-    out["help"] = {"text": " ".join(filter(None, (rule.fix, f"See {rule_page(rule.id)} of skyplan.")))}
+    told = [("Why", rule.why), ("Fix", rule.fix)]
+    out["help"] = {
+        "text": "\n\n".join([*(f"{word}: {text}" for word, text in told if text), f"More: {asking(rule.id)}"]),
+        "markdown": "\n\n".join(
+            [*(f"**{word}:** {text}" for word, text in told if text), f"More: `{asking(rule.id)}`"]
+        ),
+    }
+    # it must be absolute, uploads are refused otherwise
+    if page := rule_page(rule.id):
+        out["helpUri"] = page
     return out
 
 

@@ -8,16 +8,19 @@ if TYPE_CHECKING:
     from planner.model.audit_report import AuditReport
     from planner.model.finding import Finding
 
-DOCS = "docs/rules"
-"""Folder of the rules' pages, in the repository."""
-
-
+PAGES = ""
+"""Address before the name of a rule's page, with its last slash; "" while the pages have none: a relative link leads nowhere from a user's repository."""
 _LISTED = 3
 
 
 def rule_page(rule: str) -> str:
-    """Relative path of a rule's page."""
-    return f"{DOCS}/{rule}.md"
+    """Address of a rule's page, "" where it has none."""
+    return f"{PAGES}{rule}.md" if PAGES else ""
+
+
+def asking(rule: str) -> str:
+    """The command that tells about a rule."""
+    return f"skyplan explain {rule}"
 
 
 def printable(text: str) -> str:

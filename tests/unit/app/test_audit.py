@@ -136,7 +136,11 @@ def test_an_accepted_finding_carries_its_reason() -> None:
 def test_a_suppression_that_names_no_grant_is_a_warning_at_its_line(given: dict[str, str]) -> None:
     (found,), (told,) = accept([finding()], [suppression(**given)], NOW, [Location("skyplan.yaml", 4, 5)])
     assert found.accepted
-    assert (told.code, told.severity, str(told.location)) == ("SKY-IAM-905", Severity.WARNING, "skyplan.yaml:4:5")
+    assert (told.code, told.severity, told.location) == (
+        "SKY-IAM-905",
+        Severity.WARNING,
+        Location("skyplan.yaml", 4, 5),
+    )
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,10 @@ def test_an_edited_plan_file_is_refused(repo: Path) -> None:
 
 def test_explain_answers_why_and_why_not(repo: Path) -> None:
     assert "below the need" in skyplan(repo, "explain", "sky-rej-205").stdout
+    rule = skyplan(repo, "explain", "sky-iam-216").stdout
+    assert rule.startswith("SKY-IAM-216 (critical): ")
+    assert all(f"\n{word}: " in rule for word in ("why", "fix", "elsewhere"))
+    assert {"level", "why", "fix", "maps"} <= set(json.loads(skyplan(repo, "explain", "SKY-IAM-216", "--json").stdout))
     why_not = skyplan(repo, "explain", "job.yaml", "p4d.24xlarge", "--json")
     offers = json.loads(why_not.stdout)["jobs"][0]["offers"]
     assert all("SKY-REJ-202" in {r["code"] for r in o["rejections"]} for o in offers)

@@ -13,7 +13,7 @@ from jsonschema import Draft4Validator, Draft202012Validator
 
 from planner.model.diagnostic import Location
 from planner.model.finding import Level
-from planner.render import audit_json, audit_junit, audit_markdown, audit_sarif
+from planner.render import audit_json, audit_junit, audit_markdown, audit_sarif, audit_words
 from planner.render.audit_text import audit_lines
 from planner.render.text import Paint
 from tests.unit.render.audit_reports import CLEAN, FINDINGS, FULL, HOSTILE, finding
@@ -65,11 +65,32 @@ def test_sarif_rules_carry_level_severity_and_a_page() -> None:
     rules = {r["id"]: r for r in run["tool"]["driver"]["rules"]}
     assert rules["SKY-IAM-301"]["defaultConfiguration"] == {"level": "error"}
     assert rules["SKY-IAM-606"]["defaultConfiguration"] == {"level": "note"}
-    assert "docs/rules/SKY-IAM-301.md" in rules["SKY-IAM-301"]["help"]["text"]
+    assert rules["SKY-IAM-301"]["help"] == {
+        "text": "Why: because\n\nMore: skyplan explain SKY-IAM-301",
+        "markdown": "**Why:** because\n\nMore: `skyplan explain SKY-IAM-301`",
+    }
+    assert rules["SKY-IAM-216"]["help"]["markdown"].startswith("**Fix:** give what is needed")
     assert not any("helpUri" in rule for rule in rules.values()), "must be absolute: code scanning refuses the file"
     assert rules["SKY-IAM-301"]["properties"]["tags"][-1] == "CKV_AWS_1"
     order = [r["id"] for r in run["tool"]["driver"]["rules"]]
     assert all(order[r["ruleIndex"]] == r["ruleId"] for r in run["results"])
+
+
+def test_a_page_is_linked_only_where_it_has_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "docs/rules" not in audit_markdown.document(FULL) + json.dumps(audit_sarif.document(FULL, version="1"))
+    assert "- rule: `skyplan explain SKY-IAM-301`" in audit_markdown.document(FULL)
+    monkeypatch.setattr(audit_words, "PAGES", "https://pages.example/")
+    rules = audit_sarif.document(FULL, version="1")["runs"][0]["tool"]["driver"]["rules"]
+    assert [rule["helpUri"] for rule in rules] == [f"https://pages.example/{rule['id']}.md" for rule in rules]
+    assert "- rule: [SKY-IAM-301](https://pages.example/SKY-IAM-301.md)" in audit_markdown.document(FULL)
+
+
+def test_a_comment_shows_why_something_is_accepted_and_until_when() -> None:
+    words = "reviewed in ML-12 (until 2027-01-01)"
+    found = replace(FINDINGS[0], accepted=words), replace(FINDINGS[2], accepted=words)
+    text = audit_markdown.document(replace(FULL, findings=found))
+    assert f"| accepted: {words} | aws orchestrator |" in text
+    assert f"- accepted: {words}" in text
 
 
 def test_fingerprints_outlive_moved_lines_and_new_words_and_nothing_else() -> None:
