@@ -18,6 +18,8 @@ from planner.iam.evaluate.patterns import glob
 
 #: keys that the global list has, but that exist only where an action's own row names them
 _BY_ACTION: Final = ("aws:requesttag/", "aws:resourcetag/", "aws:tagkeys")
+#: AWS's own keys under a service's name: every request made with an instance profile's credentials carries them, to whatever service
+_ACROSS_SERVICES: Final = frozenset({"ec2:sourceinstancearn", "ec2:roledelivery"})
 #: EC2's table of resources names every key that any action knows of a type, not those of the action at hand
 _ROWS_ARE_WHOLE: Final = frozenset({"ec2"})
 
@@ -116,7 +118,7 @@ def has_key(action: str, key: str, resource_type: str | None = None) -> bool:
 def global_key(key: str) -> bool:
     """Whether the key is one of AWS's own, of which most requests carry most; the tag keys are not: those exist where an action says so."""
     folded = key.lower()
-    return folded.startswith("aws:") and not folded.startswith(_BY_ACTION)
+    return folded in _ACROSS_SERVICES or (folded.startswith("aws:") and not folded.startswith(_BY_ACTION))
 
 
 @lru_cache(maxsize=4096)

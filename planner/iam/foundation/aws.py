@@ -16,7 +16,7 @@ from typing import Any, Final
 from planner.iam.aws import AZURE_AUDIENCE
 from planner.iam.control import NODE_SERVICE, control_grants
 from planner.iam.foundation import aws_names
-from planner.iam.foundation.aws_ground import Ground, Statement, statement
+from planner.iam.foundation.aws_ground import Condition, Ground, Statement, merged, statement
 from planner.iam.foundation.aws_guards import GUARDS, Guard
 from planner.iam.operations.aws import OPERATIONS
 from planner.model.control import ControlScope
@@ -28,6 +28,8 @@ MAX_POLICY: Final = 6144
 MAX_POLICIES: Final = 10
 _REGION_KEY: Final = "aws:RequestedRegion"
 _VERSION: Final = "2012-10-17"
+#: the credentials are an instance profile's, got on a machine: no other request has the key, and every service may be asked for it (EC2 user guide, 2026-11)
+_DELIVERED: Final[Condition] = {"Null": {"ec2:SourceInstanceARN": ["false"]}}
 
 
 def names(scope: ControlScope) -> dict[Identity, str]:
@@ -140,11 +142,15 @@ def _orchestrator_bounds(scope: ControlScope) -> Iterator[Statement]:
 
 
 def _node_bounds(scope: ControlScope) -> Iterator[Statement]:
-    """The most that any job's nodes could be granted: objects of this account, secrets, keys for both, a session's channel, a token for Azure."""
+    """The most that any job's nodes could be granted: objects of this account, secrets, keys for both, a session's channel, a token for Azure.
+
+    Only on a machine: the deployer writes a node role's trust and policies, and would otherwise read data by becoming one.
+    """
     arn = f"arn:{scope.partition}"
-    here = {"StringEquals": {"aws:ResourceAccount": [scope.account]}}
+    here = merged(_DELIVERED, {"StringEquals": {"aws:ResourceAccount": [scope.account]}})
     objects = ("s3:AbortMultipartUpload", "s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject")
     yield statement("Objects", (*objects, "s3:ListBucket"), (f"{arn}:s3:::*",), here)
+    # it is S3 that asks for the key, and whether it passes the machine on is not documented; S3 itself has asked for the machine
     via_store = {"StringLike": {"kms:ViaService": ["s3.*.amazonaws.com"]}}
     keys = (f"{arn}:kms:*:{scope.account}:key/*",)
     yield statement("ObjectKeys", ("kms:Decrypt", "kms:GenerateDataKey"), keys, via_store)
@@ -152,10 +158,10 @@ def _node_bounds(scope: ControlScope) -> Iterator[Statement]:
         "Secrets",
         ("secretsmanager:GetSecretValue",),
         (f"{arn}:secretsmanager:*:{scope.account}:secret:*",),
-        {},
+        _DELIVERED,
     )
     channel = ("CreateControlChannel", "CreateDataChannel", "OpenControlChannel", "OpenDataChannel")
-    regions = {"StringEquals": {_REGION_KEY: sorted(scope.regions)}}
+    regions = merged(_DELIVERED, {"StringEquals": {_REGION_KEY: sorted(scope.regions)}})
     yield statement(
         "Session",
         ("ssm:UpdateInstanceInformation", *(f"ssmmessages:{name}" for name in channel)),
@@ -166,10 +172,13 @@ def _node_bounds(scope: ControlScope) -> Iterator[Statement]:
         "TokenForAzure",
         ("sts:GetWebIdentityToken",),
         ("*",),
-        {
-            "ForAllValues:StringEquals": {"sts:IdentityTokenAudience": [AZURE_AUDIENCE]},
-            "Null": {"sts:IdentityTokenAudience": ["false"]},
-        },
+        merged(
+            _DELIVERED,
+            {
+                "ForAllValues:StringEquals": {"sts:IdentityTokenAudience": [AZURE_AUDIENCE]},
+                "Null": {"sts:IdentityTokenAudience": ["false"]},
+            },
+        ),
     )
     if scope.state:
         # who makes node roles says who may become them: the objects above must not be a way to write the state of others

@@ -24,6 +24,7 @@ from planner.model.offer import Cloud
 PROJECT, JOB = "acme", "train"
 STATE, DATA = "acme-tfstate", "acme-data"
 NODE = "skyplan-acme-acc-train"
+MACHINE = "i-0123456789abcdef0"  # EC2 names a session after the instance that it hands it to
 ZONE = "us-east-1a"  # not every zone has every type, and the emulator would take any
 OWN = {"skyplan:project": PROJECT, "skyplan:job": JOB, "skyplan:managed": "true"}
 REFUSED = {"AccessDenied", "UnauthorizedOperation", "AccessDeniedException", "403", "ExpiredToken", "InvalidToken"}
@@ -36,6 +37,16 @@ def pairs(tags: Mapping[str, str]) -> list[dict[str, str]]:
 
 def document(*statements: Mapping[str, Any]) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": statements})
+
+
+def credentials(answer: Mapping[str, Any]) -> dict[str, str]:
+    """As boto3 takes them, from STS's answer."""
+    given = answer["Credentials"]
+    return {
+        "aws_access_key_id": given["AccessKeyId"],
+        "aws_secret_access_key": given["SecretAccessKey"],
+        "aws_session_token": given["SessionToken"],
+    }
 
 
 class Account:
@@ -125,13 +136,10 @@ class Account:
                 self.s3.put_object(Bucket=bucket, Key=key, Body=b"1")
 
     def session(self, identity: Identity, **more: Any) -> dict[str, str]:
+        """A node's is a machine's, as EC2 would hand it out."""
         sts = self.client("sts", **self.user, config=Config(parameter_validation=False))
-        given = sts.assume_role(RoleArn=self.roles[identity], RoleSessionName="attempt", **more)["Credentials"]
-        return {
-            "aws_access_key_id": given["AccessKeyId"],
-            "aws_secret_access_key": given["SecretAccessKey"],
-            "aws_session_token": given["SessionToken"],
-        }
+        name = MACHINE if identity is Identity.NODE_DATA else "attempt"
+        return credentials(sts.assume_role(RoleArn=self.roles[identity], RoleSessionName=name, **more))
 
     def of(self, identity: Identity) -> Client:
         """Makes clients of an identity."""
@@ -311,18 +319,34 @@ def _bounded(account: Account) -> Iterator[Attempt]:
         return call
 
     yield Attempt(data, "read beyond a session policy", "within it", narrowed("ckpt/run/a"), narrowed("train/a"))
+    reading = document({"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{STATE}/{state}"})
+
+    def launch(action: str, **more: Any) -> Callable[[], Any]:
+        def call() -> Any:
+            client = account.client("s3", **account.session(orch, Policy=reading))
+            return getattr(client, action)(Bucket=STATE, Key=state, **more)
+
+        return call
+
+    yield Attempt(
+        orch,
+        "write a launch's state beyond a session policy",
+        "read it within that policy",
+        launch("put_object", Body=b"2"),
+        launch("get_object"),
+    )
 
     def lasting(seconds: int) -> Callable[[], Any]:
         """AWS gives no session of no time; emulators do, and so show one that has ended without waiting for it."""
 
         def call() -> Any:
-            return account.client("s3", **account.session(data, DurationSeconds=seconds)).get_object(
-                Bucket=DATA, Key="train/a"
+            return account.client("s3", **account.session(orch, DurationSeconds=seconds)).get_object(
+                Bucket=STATE, Key=state
             )
 
         return call
 
-    yield Attempt(data, "read with a session that has ended", "with one that lasts", lasting(0), lasting(900))
+    yield Attempt(orch, "read with a session that has ended", "with one that lasts", lasting(0), lasting(900))
 
 
 class Machines:
@@ -540,6 +564,28 @@ def of_deployer(machines: Machines) -> Iterator[Attempt]:
         lambda: iam.put_role_policy(
             RoleName=control[Identity.ORCHESTRATOR], PolicyName="skyplan-pass-x", PolicyDocument=anything
         ),
+    )
+
+    def opened(session: str) -> Callable[[], Any]:
+        """Made by the deployer to be its own: a node's role that trusts it and may do all that its boundary holds."""
+        name = f"open-{session}"
+        ours = {"AWS": account.roles[deploy], "Service": "ec2.amazonaws.com"}
+        open_trust = document({"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": ours})
+
+        def call() -> Any:
+            made = role(name, AssumeRolePolicyDocument=open_trust)()["Role"]["Arn"]
+            iam.put_role_policy(RoleName=name, PolicyName="x", PolicyDocument=anything)
+            held = account.of(deploy)("sts").assume_role(RoleArn=made, RoleSessionName=session)
+            return account.client("s3", **credentials(held)).get_object(Bucket=DATA, Key="secret/a")
+
+        return call
+
+    yield Attempt(
+        deploy,
+        "read data as a node's role that trusts it",
+        "the same session on a machine",
+        opened("attempt"),
+        opened(MACHINE),
     )
     yield Attempt(
         deploy,

@@ -210,6 +210,8 @@ Made by `tests/e2e/test_enforcement.py`; a test holds it current (`--update-gold
   by moto, the verdict by `planner.iam.evaluate`, under permissions boundaries). Each step held only its own identity.
 - **iam-simulate**: the recorded requests before npm's `@cloud-copilot/iam-simulate`, an independent engine.
 - **moto**: moto's own engine, where no condition decides; it knows none.
-- **ministack**: real calls to another emulator with an engine of its own: trust, boundaries, session policies, S3.
+- **ministack**: real calls to another emulator with an engine of its own: trust, boundaries, session policies, S3. It knows no machine, and without one a
+  node's role may nothing.
 
+No machine fetches credentials here: to the emulator a session under an instance's id, of a role that EC2 may become, is one that EC2 handed out.
 An engine that would not tell an attempt from its twin is not named for it."""

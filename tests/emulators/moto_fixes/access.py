@@ -7,8 +7,9 @@ against others (`tests/e2e/judges`); what a call asks is worked out here, withou
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -35,6 +36,8 @@ from .authorize.asked import Asked, Caller
 
 original_init = AssumedRoleAccessKey.__init__
 original_authorize = ActionAuthenticatorMixin._authenticate_and_authorize_action
+
+_INSTANCE = re.compile(r"i-[0-9a-f]{17}")
 
 #: every judged call since the last clearing, and the policies that judged it, by digest
 CALLS: list[dict[str, Any]] = []
@@ -112,7 +115,18 @@ def _caller(request: Any) -> tuple[Caller, tuple[Held, ...]]:
         held.append(Held("boundary", *_document(bound)))
     if session.policy:
         held.append(Held("session", "session", session.policy))
-    return Caller(role.arn, account, request._region, partition, tags), tuple(held)
+    caller = Caller(role.arn, account, request._region, partition, tags)
+    return replace(caller, machine=_machine(caller, role, session.session_name)), tuple(held)
+
+
+def _machine(caller: Caller, role: Any, name: str) -> str:
+    """ARN of the instance that a session was handed to, or "".
+
+    No machine here fetches credentials.  So a session of a role that EC2 may become, under an instance's id as EC2 names it, stands for one that EC2
+    began; in a real account whoever else takes that name gets no such key.
+    """
+    delivered = _INSTANCE.fullmatch(name) and "ec2.amazonaws.com" in role.assume_role_policy_document
+    return caller.arn_of("ec2", f"instance/{name}") if delivered else ""
 
 
 def _document(policy: Any) -> tuple[str, str]:

@@ -63,6 +63,7 @@ def test_which_conditions_can_ever_hold(action, kind, key, wanted):
 
 def test_global_keys_are_those_that_no_row_has_to_name():
     assert actions.global_key("aws:RequestedRegion")
+    assert actions.global_key("ec2:SourceInstanceARN")
     assert not actions.global_key("aws:RequestTag/x")
     assert not actions.global_key("aws:TagKeys")
     assert not actions.global_key("ec2:Owner")

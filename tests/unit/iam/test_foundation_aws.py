@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.iam import actions
+from planner.iam.aws import AZURE_AUDIENCE
 from planner.iam.documents import policy_from
 from planner.iam.evaluate.aws import Request, judge
 from planner.iam.foundation import aws
@@ -333,19 +334,56 @@ def test_the_nodes_boundary_holds_no_control_plane():
     assert not [action for action in held if "Delete" in action or "Assume" in action or "*" in action]
 
 
-@pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject"])
-@pytest.mark.parametrize("project", ["acme", "acme-b"])
-def test_a_role_that_the_deployer_makes_reaches_no_state(action, project):
-    """Whoever makes a role says who may become it: its boundary holds whatever is written onto it."""
+MACHINE = {"ec2:SourceInstanceARN": (f"arn:aws:ec2:us-east-1:{ACCOUNT}:instance/i-0123456789abcdef0",)}
+
+
+def as_written(action, resource, context):
+    """What a role that the deployer makes, and writes everything onto, is let do: its boundary holds."""
     everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
     (node, _) = aws.boundaries(SCOPE)
     held = [
         policy_from(everything, kind=PolicyKind.IDENTITY, name="written"),
         policy_from(node.document, kind=PolicyKind.BOUNDARY, name=node.name),
     ]
+    return bool(judge(held, Request(action=action, resource=resource, context=context)))
+
+
+@pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject"])
+@pytest.mark.parametrize("project", ["acme", "acme-b"])
+def test_a_role_that_the_deployer_makes_reaches_no_state(action, project):
+    """Whoever makes a role says who may become it; on a machine too."""
+    context = {**{key: (value,) for key, value in MINE.items()}, **MACHINE}
     for folder, allowed in ((f"skyplan/{project}/cmp-x.tfstate", False), ("corpus/x", True)):
-        context = {key: (value,) for key, value in MINE.items()}
-        assert bool(judge(held, Request(action=action, resource=f"{STATE}/{folder}", context=context))) is allowed
+        assert as_written(action, f"{STATE}/{folder}", context) is allowed
+
+
+@pytest.mark.parametrize(
+    ("action", "resource", "more"),
+    [
+        ("s3:GetObject", "arn:aws:s3:::acme-corpus/x", {}),
+        ("s3:PutObject", "arn:aws:s3:::acme-corpus/x", {}),
+        ("s3:ListBucket", "arn:aws:s3:::acme-corpus", {}),
+        ("secretsmanager:GetSecretValue", f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:hf-AbCdEf", {}),
+        ("ssmmessages:OpenDataChannel", "*", {"aws:RequestedRegion": ("us-east-1",)}),
+        ("sts:GetWebIdentityToken", "*", {"sts:IdentityTokenAudience": (AZURE_AUDIENCE,)}),
+    ],
+)
+def test_a_nodes_role_is_worth_something_on_a_machine_only(action, resource, more):
+    """The deployer may make itself one that it may become."""
+    context = {**{key: (value,) for key, value in MINE.items()}, **more}
+    assert as_written(action, resource, {**context, **MACHINE})
+    assert not as_written(action, resource, context)
+
+
+def test_all_that_the_nodes_boundary_allows_asks_for_the_machine_but_a_key_by_way_of_the_store():
+    (node, _) = aws.boundaries(SCOPE)
+    asked = {"ec2:SourceInstanceARN": ["false"]}
+    without = [
+        one["Sid"]
+        for one in node.document["Statement"]
+        if one["Effect"] == "Allow" and not asked.items() <= one.get("Condition", {}).get("Null", {}).items()
+    ]
+    assert without == ["ObjectKeys"]
 
 
 def test_what_nodes_are_granted_lies_within_their_boundary():

@@ -21,13 +21,14 @@ class Asked:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls, and where the call arrives."""
+    """Who calls, and where the call arrives.  `machine`: the instance whose credentials these are, by its ARN; "" for any other's."""
 
     arn: str
     account: str
     region: str
     partition: str = "aws"
     tags: tuple[tuple[str, str], ...] = ()
+    machine: str = ""
 
     def around(self, owner: str | None = None) -> Context:
         """Keys that every request has.  `owner`: the account of the resource, where it is another."""
@@ -38,6 +39,7 @@ class Caller:
             "aws:ResourceAccount": (owner or self.account,),
             # a real endpoint is met by TLS; the emulator's is the loopback
             "aws:SecureTransport": ("true",),
+            **({"ec2:SourceInstanceARN": (self.machine,)} if self.machine else {}),
             **{f"aws:PrincipalTag/{key}": (value,) for key, value in self.tags},
         }
 
