@@ -26,6 +26,7 @@ from planner.app.audit_rights import label
 from planner.app.audit_sources import Around, Gathered, gather
 from planner.app.audit_stale import stale
 from planner.app.audit_tree import Revision, WorkingTree, revision
+from planner.iam.read.becoming import is_boundary
 from planner.model.audit_report import WIDENING, AuditReport, RuleText
 from planner.model.codes import CODES
 from planner.model.diagnostic import Diagnostic, Severity, ordered
@@ -136,7 +137,7 @@ def judge(
     return AuditReport(
         project=known.around.project.name,
         sources=known.gathered.sources,
-        identities=tuple(sorted({(s.cloud.value, label(s)) for s in audited.subjects})),
+        identities=tuple(sorted({(s.cloud.value, label(s)) for s in audited.subjects if not is_boundary(s)})),
         rules=rules_of(shown),
         findings=tuple(shown),
         base=request.base,

@@ -12,8 +12,9 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from planner.app.audit_rights import bounds_of, is_node, limits_of, node_part, rights_of
-from planner.model.audit_report import Explanation, Right
+from planner.app.audit_rights import boundary_rights, is_node, limits_of, node_part, rights_of, short
+from planner.iam.read.becoming import doors, is_boundary, is_door_only, place_of
+from planner.model.audit_report import Explanation, Right, Who
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError
 from planner.model.grants import CONTROL_IDENTITIES, Grant, Identity
@@ -24,14 +25,20 @@ if TYPE_CHECKING:
     from planner.model.control import Operation
     from planner.model.policy import Audited, Subject
 
+_GIVES_NOTHING = "a permissions boundary: gives nobody a right, lets these through where another policy gives them"
 _NODES = (Identity.NODE_DATA, Identity.NODE_CHECKPOINT)
 
 
 def explain(name: str, gathered: Gathered) -> Explanation:
-    """`name`: one of skyplan's identities, or a subject's own name.  Raises InputError (SKY-IAM-902) where nobody has it."""
+    """`name`: one of skyplan's identities, a subject's own name, or a boundary's.  Raises InputError (SKY-IAM-902) where nobody has it."""
     audited = gathered.audited
     asked = Identity(name) if name in set(Identity) else None
-    subjects = [s for s in audited.subjects if s.name == name or (asked is not None and _is(s, asked))]
+    people = [s for s in audited.subjects if not is_boundary(s) and not is_door_only(s)]
+    subjects = [s for s in people if s.name == name or (asked is not None and _is(s, asked))]
+    if not subjects:
+        if found := _boundary(name, audited):
+            return found
+        raise InputError([_nobody(name, asked, people, audited)])
     grants = _grants(gathered)
     rights: set[Right] = set()
     for subject in subjects:
@@ -40,36 +47,57 @@ def explain(name: str, gathered: Gathered) -> Explanation:
             if asked in _NODES and is_node(subject) and node_part(right) is not asked:
                 continue
             rights.add(_with_reasons(right, subject, audited, done, grants))
-    if not subjects:
-        known = sorted({s.name for s in audited.subjects} | {s.identity.value for s in audited.subjects if s.identity})
-        hint = f"known here: {', '.join(known)}" if known else "nothing that was read holds rights"
-        if asked in CONTROL_IDENTITIES:
-            hint += "; skyplan's own identities are known where skyplan.yaml says `foundation.ci` or the target's `foundation`"
-        raise InputError([Diagnostic(code="SKY-IAM-902", summary=f"no identity `{name}` was found", hint=hint)])
-    trusted = sorted({(s.name, by) for s in subjects for by in trusts(s)})
-    limits = sorted({(s.name, words) for s in subjects for words in limits_of(s)})
+    who: dict[tuple[str, str, str], Who] = {}
+    for subject in subjects:
+        key = (subject.cloud.value, subject.name, place_of(subject))
+        known = who.get(key) or Who(cloud=key[0], subject=key[1], place=key[2])
+        trusted = sorted({*known.trusted, *map(str, doors(subject, audited))})
+        limits = sorted({*known.limits, *limits_of(subject)})
+        who[key] = replace(known, trusted=tuple(trusted), limits=tuple(limits))
     return Explanation(
-        identity=name, rights=tuple(sorted(rights, key=_order)), trusted=tuple(trusted), limits=tuple(limits)
+        identity=name, rights=tuple(sorted(rights, key=_order)), who=tuple(who[key] for key in sorted(who))
     )
+
+
+def _boundary(name: str, audited: Audited) -> Explanation | None:
+    """A permissions boundary by its name: what it lets through, and whom it bounds."""
+    rights: set[Right] = set()
+    bounded: dict[tuple[str, str], set[str]] = {}
+    for subject in audited.subjects:
+        for policy in subject.of_kind(PolicyKind.BOUNDARY):
+            if name not in {short(policy.name), policy.name}:
+                continue
+            held = bounded.setdefault((subject.cloud.value, place_of(subject)), set())
+            if not is_boundary(subject):
+                held.add(f"bounds {subject.name}")
+            rights |= {replace(right, subject=name) for right in boundary_rights(policy, subject)}
+    if not bounded:
+        return None
+    nobody = ("bounds nobody that was read here",)
+    who = [
+        Who(cloud=cloud, subject=name, place=place, limits=(_GIVES_NOTHING, *(sorted(held) or nobody)))
+        for (cloud, place), held in sorted(bounded.items())
+    ]
+    return Explanation(identity=name, rights=tuple(sorted(rights, key=_order)), who=tuple(who))
+
+
+def _nobody(name: str, asked: Identity | None, people: Iterable[Subject], audited: Audited) -> Diagnostic:
+    known = {s.name for s in people} | {s.identity.value for s in people if s.identity}
+    known |= {short(p.name) for s in audited.subjects for p in s.of_kind(PolicyKind.BOUNDARY)}
+    hint = f"known here: {', '.join(sorted(known))}" if known else "nothing that was read holds rights"
+    if asked in CONTROL_IDENTITIES:
+        hint += (
+            "; skyplan's own identities are known where skyplan.yaml says `foundation.ci` or the target's `foundation`"
+        )
+    return Diagnostic(code="SKY-IAM-902", summary=f"no identity `{name}` was found", hint=hint)
 
 
 def _is(subject: Subject, asked: Identity) -> bool:
     return subject.identity is asked or (asked in _NODES and is_node(subject))
 
 
-def _order(right: Right) -> tuple[str, str, str, str, tuple[str, ...]]:
-    return (right.cloud, right.subject, right.grant, right.action, right.resources)
-
-
-def trusts(subject: Subject) -> tuple[str, ...]:
-    """Who may become it, by its own trust policies: `Service ec2.amazonaws.com`, with conditions."""
-    out: list[str] = []
-    for policy in subject.of_kind(PolicyKind.TRUST):
-        for statement in policy.statements:
-            if statement.effect == "Allow":
-                bounds = f" if {' and '.join(bounds_of(statement))}" if statement.tests else ""
-                out += [f"{kind} {name}{bounds}" for kind, name in statement.principals]
-    return tuple(out)
+def _order(right: Right) -> tuple[str, str, str, str, str, tuple[str, ...]]:
+    return (right.cloud, right.subject, right.place, right.grant, right.action, right.resources)
 
 
 def operations_of(subject: Subject) -> tuple[Operation, ...]:
@@ -83,6 +111,8 @@ def operations_of(subject: Subject) -> tuple[Operation, ...]:
 def _with_reasons(
     right: Right, subject: Subject, audited: Audited, done: Sequence[Operation], grants: Sequence[Grant]
 ) -> Right:
+    if right.reason:
+        return right
     if is_node(subject):
         return replace(right, reason=_reason(right, grants))
     needed = dict.fromkeys(said(o) for o in done if any(_takes_in(right.action, a) for a in o.actions))

@@ -10,6 +10,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from planner.iam.read.becoming import together
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, AwsPolicy, PolicyKind, Statement
 
@@ -69,15 +70,16 @@ def connected(audited: Audited) -> Audited:
     for subject in subjects:
         if subject.of_kind(PolicyKind.TRUST):
             homes[_key(subject)].append(subject)
-    given: defaultdict[_Key, list[Subject]] = defaultdict(list)
+    given: defaultdict[tuple[str, str], list[Subject]] = defaultdict(list)
     left: list[Subject] = []
     for subject in subjects:
         apart = subject.cloud is Cloud.AWS and not subject.of_kind(PolicyKind.TRUST) and not subject.keys
-        if apart and len(homes.get(_key(subject), ())) == 1:
-            given[_key(subject)].append(subject)
+        where = [home for home in homes.get(_key(subject), ()) if together(subject, home)] if apart else []
+        if len(where) == 1:
+            given[where[0].origin, where[0].name].append(subject)
         else:
             left.append(subject)
-    return replace(audited, subjects=tuple(_with(s, given[_key(s)]) if _key(s) in given else s for s in left))
+    return replace(audited, subjects=tuple(_with(s, given.get((s.origin, s.name), [])) for s in left))
 
 
 def _key(subject: Subject) -> _Key:
@@ -85,5 +87,7 @@ def _key(subject: Subject) -> _Key:
 
 
 def _with(subject: Subject, others: list[Subject]) -> Subject:
+    if not others:
+        return subject
     policies = dict.fromkeys((*subject.policies, *(policy for other in others for policy in other.policies)))
     return replace(subject, policies=tuple(policies))

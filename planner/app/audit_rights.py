@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from planner.iam.read.becoming import bounds_of, place_of
 from planner.model.audit_report import Right
 from planner.model.grants import Identity
 from planner.model.policy import PolicyKind
 
 if TYPE_CHECKING:
-    from planner.model.policy import AwsPolicy, Statement, Subject
+    from planner.model.policy import AwsPolicy, Subject
 
+ATTACHED = "attached; what a policy that is managed elsewhere allows is not in this document"
 _NODES = (Identity.NODE_DATA, Identity.NODE_CHECKPOINT)
 
 
@@ -43,10 +46,13 @@ def rights_of(subject: Subject, *, limits: bool = True) -> Iterator[Right]:
 
 
 def _aws(subject: Subject, policy: AwsPolicy, *, limits: bool) -> Iterator[Right]:
+    if policy.kind is PolicyKind.IDENTITY and policy.name.startswith("arn:") and not policy.statements:
+        right = _right(subject, short(policy.name), f"all of {policy.name}", (), ())
+        yield replace(right, reason=ATTACHED)
     for number, s in enumerate(policy.statements, start=1):
         if s.effect != "Allow" and not limits:
             continue
-        grant = f"{_short(policy.name)}/{s.sid or f'statement {number}'}"
+        grant = f"{short(policy.name)}/{s.sid or f'statement {number}'}"
         actions = s.actions or tuple(f"all but {one}" for one in s.not_actions)
         resources = s.resources or tuple(f"all but {one}" for one in s.not_resources)
         for action in actions:
@@ -60,7 +66,7 @@ def limits_of(subject: Subject) -> Iterator[str]:
     """Boundaries by name, and each Deny in words."""
     for policy in subject.policies:
         if policy.kind in {PolicyKind.BOUNDARY, PolicyKind.SESSION}:
-            yield f"within the {policy.kind.value} {_short(policy.name)}"
+            yield f"within the {policy.kind.value} {short(policy.name)}"
         elif policy.kind is PolicyKind.IDENTITY:
             for s in policy.statements:
                 if s.effect != "Allow":
@@ -70,25 +76,27 @@ def limits_of(subject: Subject) -> Iterator[str]:
                     yield f"never {', '.join(actions)} on {', '.join(on)}{bounds}"
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
     """A managed policy's ARN says where it is; its last part says which."""
     return name.rsplit("/", 1)[-1] if name.startswith("arn:") else name
-
-
-def bounds_of(statement: Statement) -> tuple[str, ...]:
-    """`ec2:InstanceType StringLike p5*`."""
-    return tuple(f"{t.key} {t.operator} {', '.join(t.values)}" for t in statement.tests)
 
 
 def _right(subject: Subject, grant: str, action: str, resources: tuple[str, ...], bounds: tuple[str, ...]) -> Right:
     return Right(
         cloud=subject.cloud.value,
         subject=subject.name,
+        place=place_of(subject),
         grant=grant,
         action=action,
         resources=resources,
         bounds=bounds,
     )
+
+
+def boundary_rights(policy: AwsPolicy, subject: Subject) -> Iterator[Right]:
+    """What a boundary lets through, and what it denies."""
+    for right in _aws(subject, replace(policy, kind=PolicyKind.IDENTITY), limits=True):
+        yield replace(right, subject=short(policy.name))
 
 
 def node_part(right: Right) -> Identity:

@@ -79,6 +79,8 @@ def command(
         raise click.UsageError("--explain prints its own text, or JSON with --json; leave --format and --output out")
     if explain and (base or live):
         raise click.UsageError("--explain tells of what was read, whole; leave --base and --live out")
+    if graph is not None and graph.suffix.lower() != ".svg":
+        raise click.UsageError(f"--graph draws SVG; name a file that ends in .svg, not {graph}")
     asked = _asked(formats, outputs, as_json=as_json)
     if not paths and not terraform:
         if not plans_folder.exists():

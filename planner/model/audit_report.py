@@ -80,6 +80,7 @@ class AuditReport:
 class Right:
     """One permission of one identity, with what needs it.
 
+    place      where the subject is: the stack, the file or the account
     bounds     what keeps it small, in the cloud's own words
     needed_by  planned operations: `create aws_instance (compute)`
     reason     of a node's right: why the job needs it
@@ -95,13 +96,33 @@ class Right:
     needed_by: tuple[str, ...] = ()
     reason: str = ""
     used: bool | None = None
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Who:
+    """One whose rights are explained; of one name there may be several, in several clouds and accounts.
+
+    trusted  who may become it
+    limits   what takes away of the rights, or bounds whom
+    """
+
+    cloud: str
+    subject: str
+    place: str = ""
+    trusted: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Who can do what, and why.  By (subject, words): `trusted` who may become it, `limits` what takes away of the rights."""
+    """Who can do what, and why.  Each right is of one of `who`."""
 
     identity: str
     rights: tuple[Right, ...]
-    trusted: tuple[tuple[str, str], ...] = ()
-    limits: tuple[tuple[str, str], ...] = ()
+    who: tuple[Who, ...] = ()
+
+    def of(self, one: Who) -> tuple[Right, ...]:
+        """The rights of that one, in order."""
+        key = (one.cloud, one.subject, one.place)
+        return tuple(r for r in self.rights if (r.cloud, r.subject, r.place) == key)

@@ -155,13 +155,17 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """Federation: whose tokens an account believes.  `condition` "" = any token of that issuer."""
+    """Federation: whose tokens an account believes.  `condition` "" = any token of that issuer.
+
+    opens  origin of the one identity that such a token becomes, where the cloud says it here
+    """
 
     cloud: Cloud
     origin: str
     issuer: str
     audiences: tuple[str, ...]
     condition: str
+    opens: str = ""
     location: Location | None = None
 
 

@@ -62,12 +62,21 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
     return {
         "format_version": FORMAT_VERSION,
         "identity": explanation.identity,
-        "trusted": [{"subject": subject, "by": by} for subject, by in explanation.trusted],
-        "limits": [{"subject": subject, "words": words} for subject, words in explanation.limits],
+        "trusted": [
+            {"cloud": w.cloud, "subject": w.subject, "place": w.place, "by": by}
+            for w in explanation.who
+            for by in w.trusted
+        ],
+        "limits": [
+            {"cloud": w.cloud, "subject": w.subject, "place": w.place, "words": words}
+            for w in explanation.who
+            for words in w.limits
+        ],
         "rights": [
             {
                 "cloud": r.cloud,
                 "subject": r.subject,
+                "place": r.place,
                 "grant": r.grant,
                 "action": r.action,
                 "resources": list(r.resources),

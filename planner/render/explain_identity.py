@@ -11,17 +11,18 @@ if TYPE_CHECKING:
     from planner.model.audit_report import Explanation, Right
     from planner.render.text import Paint
 
-_SHOWN = 4
 _USED = {True: "used", False: "unused here", None: ""}
 
 
 def explanation_lines(explanation: Explanation, paint: Paint) -> list[str]:
     """By subject and statement: its resources and bounds once, then each action with what needs it."""
     out: list[str] = []
-    for (cloud, subject), rows in groupby(explanation.rights, key=lambda r: (r.cloud, r.subject)):
-        out.append(paint(f"{cloud} {printable(subject)}", "bold"))
-        out += [f"  may be assumed by {printable(by)}" for who, by in explanation.trusted if who == subject]
-        out += [f"  {printable(words)}" for who, words in explanation.limits if who == subject]
+    for one in explanation.who:
+        rows = explanation.of(one)
+        place = f", in {printable(one.place)}" if one.place else ""
+        out.append(paint(f"{one.cloud} {printable(one.subject)}", "bold") + place)
+        out += [f"  may be assumed by {printable(by)}" for by in one.trusted]
+        out += [f"  {printable(words)}" for words in one.limits]
         for (grant, resources, bounds), rights in groupby(rows, key=lambda r: (r.grant, r.resources, r.bounds)):
             out += ["", *_head(grant, resources, bounds, paint)]
             out += [line for right in rights for line in _action(right, paint)]
@@ -32,9 +33,7 @@ def explanation_lines(explanation: Explanation, paint: Paint) -> list[str]:
 
 def _head(grant: str, resources: tuple[str, ...], bounds: tuple[str, ...], paint: Paint) -> list[str]:
     out = [f"  {paint(printable(grant), 'cyan')}"]
-    out += [f"    on {printable(one)}" for one in resources[:_SHOWN]]
-    if len(resources) > _SHOWN:
-        out.append(f"    and {len(resources) - _SHOWN} more")
+    out += [f"    on {printable(one)}" for one in resources]
     return out + [f"    if {printable(bound)}" for bound in bounds]
 
 
@@ -44,7 +43,5 @@ def _action(right: Right, paint: Paint) -> list[str]:
     if right.reason:
         out.append(f"      {printable(right.reason)}")
     if right.needed_by:
-        more = len(right.needed_by) - _SHOWN
-        shown = ", ".join(right.needed_by[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-        out.append(f"      for: {printable(shown)}")
+        out.append(f"      for: {printable(', '.join(right.needed_by))}")
     return out

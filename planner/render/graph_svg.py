@@ -6,11 +6,12 @@ Decides layout and how much is shown; judges nothing.  Colours repeat what shape
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from planner.iam.read.becoming import Door, doors, is_boundary, is_door_only, is_home, names, place_of, together
 from planner.model.policy import PolicyKind
 from planner.render.audit_words import printable
 
@@ -22,6 +23,8 @@ _LETTERS = 40
 """Of 12 px text that fit into a box."""
 _MOST = 8
 """Things reached that are named per identity; the rest is counted."""
+_WORD_WIDE, _WORD_HIGH = 60, 11
+"""Of an edge's word."""
 _ARROW = (
     '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     '<path d="M0 0 8 4 0 8z" fill="#5b6675"/></marker></defs>'
@@ -53,35 +56,55 @@ class _Drawing:
 def graph(audited: Audited, *, title: str) -> str:
     """The file's text."""
     drawing = _Drawing()
-    subjects = sorted(audited.subjects, key=lambda s: (s.cloud.value, str(s.identity), s.name, s.origin))
+    drawn = [s for s in audited.subjects if not is_boundary(s) and not is_door_only(s)]
+    # those made in what was read first: others' rights are theirs where it is certain who is meant
+    subjects = sorted(drawn, key=lambda s: (not is_home(s), s.cloud.value, str(s.identity), s.name, s.origin))
+    keys = _keys(subjects)
+    subjects.sort(key=lambda s: (s.cloud.value, str(s.identity), s.name, s.origin))
+    named: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for subject in subjects:
-        _identity(drawing, subject)
+        named[subject.cloud.value, subject.name].add(keys[id(subject)])
     for subject in subjects:
-        _trust(drawing, subject)
-        _reach(drawing, subject, subjects)
+        _identity(drawing, subject, keys[id(subject)], alone=len(named[subject.cloud.value, subject.name]) == 1)
+    for subject in subjects:
+        _trust(drawing, subject, keys, doors(subject, audited))
+        _reach(drawing, subject, keys, subjects)
     height = _place(drawing)
     return _svg(drawing, title, height)
 
 
-def _key(subject: Subject) -> str:
-    return f"identity {subject.cloud.value} {subject.name}"
+def _keys(subjects: Sequence[Subject]) -> dict[int, str]:
+    """Of each one's box, by `id`; one for rights of one name in several stacks of one account."""
+    out: dict[int, str] = {}
+    first: defaultdict[tuple[str, str], list[Subject]] = defaultdict(list)
+    for subject in subjects:
+        held = first[subject.cloud.value, subject.name]
+        same = [] if is_home(subject) else [one for one in held if together(one, subject)]
+        if same:
+            out[id(subject)] = out[id(same[0])]
+        else:
+            held.append(subject)
+            out[id(subject)] = f"identity {subject.cloud.value} {subject.name} {place_of(subject)}"
+    return out
 
 
-def _identity(drawing: _Drawing, subject: Subject) -> None:
+def _identity(drawing: _Drawing, subject: Subject, key: str, *, alone: bool) -> None:
     node = subject.identity is not None and subject.identity.value.startswith("node-")
     first = f"node of {subject.job}" if node and subject.job else str(subject.identity or "identity")
-    drawing.box(_key(subject), "node" if node else "identity", 1, f"{subject.cloud.value} {first}", subject.name)
+    place = "" if alone else f", in {place_of(subject)}"
+    drawing.box(key, "node" if node else "identity", 1, f"{subject.cloud.value} {first}{place}", subject.name)
 
 
-def _trust(drawing: _Drawing, subject: Subject) -> None:
-    for policy in subject.of_kind(PolicyKind.TRUST):
-        for s in policy.statements:
-            if s.effect != "Allow":
-                continue
-            for kind, name in s.principals:
-                bounds = f"{len(s.tests)} conditions" if len(s.tests) > 1 else "1 condition" if s.tests else ""
-                key = drawing.box(f"who {kind} {name}", "who", 0, kind, name)
-                drawing.edge(key, _key(subject), bounds)
+def _trust(drawing: _Drawing, subject: Subject, keys: Mapping[int, str], ways: Sequence[Door]) -> None:
+    for door in ways:
+        word = f"{len(door.bounds)} conditions" if len(door.bounds) > 1 else "1 condition" if door.bounds else ""
+        if door.holder is not None and id(door.holder) in keys:
+            if keys[id(door.holder)] != keys[id(subject)]:
+                drawing.edge(keys[id(door.holder)], keys[id(subject)], "becomes")
+            continue
+        cloud = "" if door.kind == "token of" else f"{subject.cloud.value} "
+        key = drawing.box(f"who {cloud}{door.kind} {door.name}", "who", 0, door.kind, door.name)
+        drawing.edge(key, keys[id(subject)], word)
 
 
 def _reached(subject: Subject) -> dict[str, set[str]]:
@@ -101,22 +124,22 @@ def _reached(subject: Subject) -> dict[str, set[str]]:
     return out
 
 
-def _reach(drawing: _Drawing, subject: Subject, others: Sequence[Subject]) -> None:
+def _reach(drawing: _Drawing, subject: Subject, keys: Mapping[int, str], everybody: Sequence[Subject]) -> None:
     """Another identity is reached in the middle column, everything else on the right."""
-    reached = _reached(subject)
+    reached, own = _reached(subject), keys[id(subject)]
+    others = [other for other in everybody if keys[id(other)] != own and together(subject, other)]
+    theirs: set[str] = set()
     for other in others:
-        for name in [name for name in reached if other is not subject and _names(name, other)]:
-            drawing.edge(_key(subject), _key(other), _verbs(reached[name]))
-    things = [name for name in reached if not any(_names(name, other) for other in others if other is not subject)]
-    things.sort(key=lambda name: (-len(reached[name]), name))
+        for name in [name for name in reached if _names(name, other, subject)]:
+            drawing.edge(own, keys[id(other)], _verbs(reached[name]))
+            theirs.add(name)
+    things = sorted((name for name in reached if name not in theirs), key=lambda name: (-len(reached[name]), name))
     for name in sorted(things[:_MOST]):
-        key = drawing.box(f"reached {name}", "reached", 2, *_halves(name))
-        drawing.edge(_key(subject), key, _verbs(reached[name]))
+        key = drawing.box(f"reached {subject.cloud.value} {name}", "reached", 2, *_halves(name))
+        drawing.edge(own, key, _verbs(reached[name]))
     if len(things) > _MOST:
-        key = drawing.box(
-            f"reached more {_key(subject)}", "reached", 2, f"and {len(things) - _MOST} more", f"of {subject.name}"
-        )
-        drawing.edge(_key(subject), key, "")
+        rest = (f"and {len(things) - _MOST} more", f"of {subject.name}")
+        drawing.edge(own, drawing.box(f"reached more {own}", "reached", 2, *rest), "")
 
 
 def _halves(thing: str) -> tuple[str, str]:
@@ -133,9 +156,9 @@ def _thing(resource: str, statement: Statement) -> str:
     return f"{'/'.join(services)} {resource}" if services else resource
 
 
-def _names(thing: str, other: Subject) -> bool:
+def _names(thing: str, other: Subject, holder: Subject) -> bool:
     """A role, by its ARN's last part; an account or managed identity, by its own name."""
-    return thing.rsplit("/", 1)[-1] == other.name or thing == other.name
+    return thing == other.name or names(thing, other, holder.origin.partition(" ")[0])
 
 
 def _verbs(actions: Iterable[str]) -> str:
@@ -222,10 +245,10 @@ class _Line:
     anchor: str
 
 
-def _beside(source: _Box, target: _Box) -> _Line:
-    """One identity hands on or assumes another: an arc beside their column."""
+def _beside(source: _Box, target: _Box, number: int) -> _Line:
+    """One identity hands on or assumes another: an arc beside their column, the next one farther out."""
     x, y1, y2 = _left(source.column) + _WIDTH, source.top + _HEIGHT / 2, target.top + _HEIGHT / 2
-    bow = x + 34 + min(abs(y2 - y1) / 12, 90)
+    bow = x + 34 + min(abs(y2 - y1) / 12, 60) + number % 6 * 16
     path = f"M{x} {y1:g}C{bow:g} {y1:g} {bow:g} {y2:g} {x} {y2:g}"
     return _Line(path=path, dashed=True, x=x + 0.75 * (bow - x) + 4, y=(y1 + y2) / 2, anchor="start")
 
@@ -246,21 +269,38 @@ def _edges(drawing: _Drawing) -> list[str]:
     out, into = Counter(a for a, _ in drawing.edges), Counter(b for _, b in drawing.edges)
     lines: list[str] = []
     words: list[str] = []
+    drawn: list[_Line] = []
+    taken: list[tuple[float, float]] = []
     for (a, b), word in drawing.edges.items():
         source, target = drawing.boxes[a], drawing.boxes[b]
         same = source.column == target.column
-        line = _beside(source, target) if same else _across(source, target, at_source=into[b] > out[a])
+        line = (
+            _beside(source, target, sum(one.dashed for one in drawn))
+            if same
+            else _across(source, target, at_source=into[b] > out[a])
+        )
+        drawn.append(line)
         dash = ' stroke-dasharray="5 3"' if line.dashed else ""
         lines.append(
             f'<path d="{line.path}" fill="none" stroke="#5b6675" stroke-width="1.2"{dash} marker-end="url(#arrow)"/>'
         )
         if word:
-            place = f'x="{line.x:g}" y="{line.y:g}" text-anchor="{line.anchor}"'
+            y = _free(line, taken)
+            place = f'x="{line.x:g}" y="{y:g}" text-anchor="{line.anchor}"'
             words.append(
                 f'<text {place} font-size="10" fill="#3b4553" stroke="#ffffff" stroke-width="3" paint-order="stroke">'
                 f"{_text(_cut(word, 26))}</text>"
             )
     return [*lines, *words]
+
+
+def _free(line: _Line, taken: list[tuple[float, float]]) -> float:
+    """Where its word touches no other: below, where another one stands."""
+    y = line.y
+    while any(abs(x - line.x) < _WORD_WIDE and abs(y - other) < _WORD_HIGH for x, other in taken):
+        y += _WORD_HIGH
+    taken.append((line.x, y))
+    return y
 
 
 def _drawn(box: _Box) -> str:

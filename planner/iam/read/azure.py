@@ -181,11 +181,16 @@ def _providers(document: Document) -> Iterator[Provider]:
         "azurerm_federated_identity_credential", "azuread_application_federated_identity_credential"
     ):
         subject = document.text(block, "subject")
+        owner = next(
+            (o for name in ("parent_id", "user_assigned_identity_id") if (o := document.target(block, name, IDENTITY))),
+            None,
+        )
         yield Provider(
             cloud=Cloud.AZURE,
             origin=document.origin(block),
             issuer=document.text(block, "issuer"),
             audiences=document.words(block, "audience") or document.words(block, "audiences"),
             condition=f"sub == '{subject}'" if subject else "",
+            opens=document.origin(owner) if owner else "",
             location=document.location(block),
         )

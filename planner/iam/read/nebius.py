@@ -186,11 +186,13 @@ def _providers(document: Document) -> Iterator[Provider]:
     for block in document.of("nebius_iam_v1_federated_credentials"):
         oidc = next(iter(document.items(block, "oidc_provider")), None)
         subject = document.text(block, "federated_subject_id")
+        owner = document.target(block, "subject_id", ACCOUNT)
         yield Provider(
             cloud=Cloud.NEBIUS,
             origin=document.origin(block),
             issuer=str(oidc.get("issuer_url") or "") if oidc else "",
             audiences=(),
             condition=f"sub == '{subject}'" if subject else "",
+            opens=document.origin(owner) if owner else "",
             location=document.location(block),
         )

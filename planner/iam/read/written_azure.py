@@ -115,7 +115,12 @@ def _foundation(out: Blocks, given: FoundationInput) -> None:
         add(out, _IDENTITY, word, {"name": one.name, "resource_group_name": given.resource_group, "tags": tags(given)})
         if ci := given.ci:
             for subject in one.subjects:
-                values = {"issuer": ci.issuer, "audience": [ci.audience], "subject": literal(subject)}
+                values = {
+                    "parent_id": f"${{{_IDENTITY}.{word}.id}}",
+                    "issuer": ci.issuer,
+                    "audience": [ci.audience],
+                    "subject": literal(subject),
+                }
                 add(out, "azurerm_federated_identity_credential", f"{word}-{digits(subject)}", values)
     for one in given.identities:
         for policy in one.policies:

@@ -35,6 +35,7 @@ from planner.model.policy import (
     AwsPolicy,
     Permit,
     PolicyKind,
+    Provider,
     RoleAssignment,
     RoleBinding,
     Statement,
@@ -543,6 +544,34 @@ def test_a_jobs_finding_stands_at_the_line_that_asks_for_the_right(
     assert (at.file, at.line) == ("jobs/train.yaml", line)
 
 
+@pytest.mark.parametrize(
+    ("uris", "resource", "line"),
+    [
+        (("s3://corpus/", "s3://corpus/a/", "s3://other/a/"), "arn:aws:s3:::corpus/*", 4),
+        (("s3://corpus/a/", "s3://corpus/", "s3://other/a/"), "arn:aws:s3:::corpus/*", 5),
+        (("s3://corpus/a/", "s3://corpus/a/b/", "s3://corpus/"), "arn:aws:s3:::corpus/a/b/c/*", 5),
+        (("s3://corpus/a/", "s3://corpus/ab/", "s3://ckpt/a/"), "arn:aws:s3:::corpus/ab/*", 5),
+        (("s3://corpus/a/", "s3://corpus/b/", "s3://corpus/c/"), "arn:aws:s3:::corpus/b/*", 5),
+        (("gs://corpus/a/", "gs://corpus/b/", "s3://corpus/"), "projects/_/buckets/corpus/managedFolders/b/", 5),
+        (("az://acct/one/a/", "az://acct/two/a/", "s3://x/"), "/x/storageAccounts/acct/blobServices/default/containers/two", 5),
+        (("s3://corpus/a/", "s3://b/", "s3://ckpt/"), "arn:aws:s3:::ckpt/x/*, arn:aws:s3:::nobodys/*", 6),
+    ],
+)
+def test_a_finding_stands_at_the_uri_that_its_resource_is_under(
+    folder: Path, uris: tuple[str, ...], resource: str, line: int
+) -> None:
+    """Also where the message names another: `the base stops at …`."""
+    items = "".join(f"  - {{uri: {uri}, size: 1GB}}\n" for uri in uris)
+    put(folder / "jobs" / "train.yaml", f"name: train\nrun: x\ndata:\n{items}checkpoint: {{uri: s3://acme-ckpt/train/}}\n")
+    about = {"resource": resource, "message": "the base stops at arn:aws:s3:::acme-ckpt/train/*"}
+    made = finding(rule="SKY-IAM-605", origin=f"{source().stacks[1].name} aws_iam_role.node", fix="write", **about)
+    found = Places([source()], None, WorkingTree()).locate(made)
+    assert str(found.location) == f"jobs/train.yaml:{line}"
+    first, then = found.fix.splitlines()
+    assert first.startswith(f"narrow `uri` at jobs/train.yaml:{line}, or ask the owner of skyplan.yaml for a suppression")
+    assert then == "write"
+
+
 def source() -> PlanSource:
     from planner.app.audit_sources import Around, stacks_of
     from tests.unit.app.world import PROJECT
@@ -636,7 +665,103 @@ def test_a_permission_is_explained_by_the_operation_that_needs_it(asked: str) ->
     assert rows["ec2:Describe*"].needed_by
     assert rows["ec2:RebootInstances"].needed_by == ()
     assert [rows[a].used for a in ("ec2:RunInstances", "ec2:RebootInstances")] == [True, False]
-    assert told.trusted == (("skyplan-acme-orchestrator", "AWS arn:x"),)
+    assert [(one.subject, one.place, one.trusted) for one in told.who] == [
+        ("skyplan-acme-orchestrator", "fnd-aws-prod", ("AWS arn:x",))
+    ]
+
+
+def founded(cloud: Cloud, address: str, target: str = "prod", **held: Any) -> Subject:
+    return Subject(
+        cloud=cloud,
+        name="skyplan-acme-orchestrator",
+        origin=f"fnd-{cloud.value}-{target} {address}.orchestrator",
+        identity=Identity.ORCHESTRATOR,
+        **held,
+    )
+
+
+def test_identities_of_one_name_are_explained_apart_by_cloud_and_account() -> None:
+    door = policy(Statement(actions=("sts:AssumeRole",), principals=(("AWS", "arn:x"),)), kind=PolicyKind.TRUST)
+    cap = policy(Statement(actions=("s3:*",), resources=("*",)), kind=PolicyKind.BOUNDARY, name="cap")
+    audited = Audited(
+        subjects=(
+            orchestrator("ec2:RunInstances"),
+            founded(Cloud.AWS, "aws_iam_role", "lab", policies=(door, cap)),
+            founded(
+                Cloud.AZURE,
+                "azurerm_user_assigned_identity",
+                assignments=(RoleAssignment(role="Reader", scope="/s"),),
+            ),
+        )
+    )
+    told = explain("orchestrator", Gathered(audited=audited))
+    assert [(one.cloud, one.place, one.limits, one.trusted) for one in told.who] == [
+        ("aws", "fnd-aws-lab", ("within the boundary cap",), ("AWS arn:x",)),
+        ("aws", "fnd-aws-prod", (), ("AWS arn:x",)),
+        ("azure", "fnd-azure-prod", (), ()),
+    ]
+    assert [len(told.of(one)) for one in told.who] == [0, 1, 1]
+
+
+def test_who_may_become_an_identity_is_told_of_every_cloud() -> None:
+    account = "projects/p/serviceAccounts/skyplan-acme-orchestrator@p.iam.gserviceaccount.com"
+    member = "principal://iam.googleapis.com/projects/1/pool/subject/repo:acme/infra:ref:refs/heads/main"
+    pool = Subject(
+        cloud=Cloud.GCP,
+        name=member,
+        origin="fnd-gcp-prod google_service_account_iam_member.ci",
+        bindings=(RoleBinding(member=member, role="roles/iam.workloadIdentityUser", on=account),),
+    )
+    azure = founded(Cloud.AZURE, "azurerm_user_assigned_identity")
+    token = Provider(
+        cloud=Cloud.AZURE, origin="o", issuer="https://i", audiences=("a",), condition="sub == 's'", opens=azure.origin
+    )
+    audited = Audited(
+        subjects=(founded(Cloud.GCP, "google_service_account"), azure, pool),
+        providers=(token, replace(token, opens="", issuer="https://other")),
+    )
+    told = {one.cloud: one.trusted for one in explain("orchestrator", Gathered(audited=audited)).who}
+    assert told == {
+        "gcp": (f"principal {member.partition(':')[2]} if by roles/iam.workloadIdentityUser",),
+        "azure": ("token of https://i if sub == 's' and audience a",),
+    }
+
+
+def test_a_policy_that_is_managed_elsewhere_is_explained_as_one_line() -> None:
+    admin = AwsPolicy(kind=PolicyKind.IDENTITY, name="arn:aws:iam::aws:policy/AdministratorAccess", statements=())
+    subject = replace(orchestrator(), policies=(admin,))
+    (right,) = explain("orchestrator", Gathered(audited=Audited(subjects=(subject,)))).rights
+    assert right.action == "all of arn:aws:iam::aws:policy/AdministratorAccess"
+    assert "not in this document" in right.reason
+
+
+def test_a_boundary_is_explained_and_is_nobody(folder: Path, one_rule: None) -> None:
+    lets = Statement(sid="L", actions=("s3:GetObject",), resources=("*",))
+    cap = policy(lets, kind=PolicyKind.BOUNDARY, name="arn:aws:iam::1:policy/acme-orchestrator-boundary")
+    loose = Subject(
+        cloud=Cloud.AWS,
+        name="acme-node-boundary",
+        origin="fnd-aws-prod aws_iam_policy.node",
+        policies=(replace(cap, name="acme-node-boundary"),),
+    )
+    audited = Audited(subjects=(founded(Cloud.AWS, "aws_iam_role", policies=(cap,)), loose))
+    told = explain("acme-orchestrator-boundary", Gathered(audited=audited))
+    assert [(r.grant, r.action) for r in told.rights] == [("acme-orchestrator-boundary/L", "s3:GetObject")]
+    assert told.who[0].limits[1] == "bounds skyplan-acme-orchestrator"
+    told = explain("acme-node-boundary", Gathered(audited=audited))
+    assert len(told.rights) == 1
+    assert told.who[0].limits[1].startswith("bounds nobody")
+
+
+def test_a_policy_for_a_role_of_two_accounts_is_joined_by_its_target() -> None:
+    give = policy(Statement(sid="Pass", actions=("iam:PassRole",), resources=("arn:x",)), name="skyplan-pass")
+    given = replace(orchestrator(), origin="acc-train--aws-lab-us-east-1 aws_iam_role_policy.pass", policies=(give,))
+    lab = replace(orchestrator("a:B"), origin="fnd-aws-lab aws_iam_role.orchestrator")
+    found = connected(Audited(subjects=(orchestrator("a:B"), lab, given))).subjects
+    assert [(s.origin.split()[0], give in s.policies) for s in found] == [
+        ("fnd-aws-prod", False),
+        ("fnd-aws-lab", True),
+    ]
 
 
 def test_without_a_plan_nothing_is_said_of_use() -> None:

@@ -246,6 +246,13 @@ def test_a_graph_is_well_formed_and_the_same_each_time(repo: Path, skyplan: Skyp
     assert root.find("{http://www.w3.org/2000/svg}title") is not None
 
 
+def test_a_graph_is_svg_and_nothing_else(repo: Path, skyplan: Skyplan) -> None:
+    done = skyplan("iam", "--graph", "x.png")
+    assert done.returncode == 1
+    assert "draws SVG" in done.stderr
+    assert not (repo / "x.png").exists()
+
+
 def test_auditing_imports_no_sdk_no_cdk_and_no_record(repo: Path, skyplan: Skyplan) -> None:
     watch = (
         "import sys; from planner.cli.entry import call; call(['audit', 'clean.tf.json']); "

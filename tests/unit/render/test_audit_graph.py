@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
-from planner.model.audit_report import Explanation, Right
+from planner.model.audit_report import Explanation, Right, Who
 from planner.model.grants import Identity
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, AwsPolicy, PolicyKind, RoleBinding, Statement, Subject
@@ -97,6 +97,50 @@ def test_boxes_of_a_column_do_not_touch() -> None:
         assert all(y + h < after for (y, h), (after, _) in pairwise(tops))
 
 
+def test_two_accounts_stay_apart_a_boundary_is_nobody_and_what_may_become_another_is_drawn_once() -> None:
+    entry = Subject(cloud=Cloud.AWS, name="acme-ci", origin="fnd-aws-prod aws_iam_role.ci", policies=NODE.policies[:1])
+    trust = policy(
+        Statement(actions=("sts:AssumeRole",), principals=(("AWS", "arn:aws:iam::111122223333:role/x/acme-ci"),)),
+        kind=PolicyKind.TRUST,
+    )
+    opened = replace(LAUNCHER, policies=(trust,))
+    lab = replace(LAUNCHER, origin="fnd-aws-lab aws_iam_role.orchestrator", policies=NODE.policies[:1])
+    cap = Subject(
+        cloud=Cloud.AWS,
+        name="cap",
+        origin="fnd-aws-prod aws_iam_policy.cap",
+        policies=(policy(Statement(actions=("*",), resources=("*",)), kind=PolicyKind.BOUNDARY),),
+    )
+    said = drawn(entry, opened, lab, cap).findtext(f"{SVG}desc") or ""
+    assert said.startswith("3 identities, 1 that may assume them, 0 things")
+    assert "aws identity acme-ci to aws orchestrator, in fnd-aws-prod skyplan-acme-orchestrator: becomes." in said
+    assert "Service ec2.amazonaws.com to aws orchestrator, in fnd-aws-lab skyplan-acme-orchestrator." in said
+
+
+def test_a_token_of_elsewhere_stands_before_the_account_that_it_becomes() -> None:
+    on = "projects/acme/serviceAccounts/sa@acme.iam.gserviceaccount.com"
+    member = "principalSet://iam.googleapis.com/pool/x"
+    pool = Subject(
+        cloud=Cloud.GCP,
+        name=member,
+        origin="acc gcp",
+        bindings=(RoleBinding(member=member, role="roles/iam.workloadIdentityUser", on=on),),
+    )
+    said = drawn(READER, pool).findtext(f"{SVG}desc") or ""
+    assert said.startswith("1 identities, 1 that may assume them, 1 things")
+    assert "principalSet //iam.googleapis.com/pool/x to gcp identity sa@acme.iam.gserviceaccount.com" in said
+
+
+def test_words_of_edges_do_not_touch() -> None:
+    places = [
+        (float(t.get("x", 0)), float(t.get("y", 0)))
+        for t in drawn(NODE, LAUNCHER, READER).iter(f"{SVG}text")
+        if t.get("font-size") == "10"
+    ]
+    for (x, y), (other, below) in combinations(places, 2):
+        assert abs(x - other) >= 60 or abs(y - below) >= 11
+
+
 def test_a_strangers_name_stays_text_and_nothing_is_an_empty_picture() -> None:
     root = drawn(replace(NODE, name=HOSTILE, job=HOSTILE))
     assert not list(root.iter("img"))
@@ -127,15 +171,22 @@ def test_an_explanation_groups_by_statement_and_says_what_needs_each_action() ->
                 resources=tuple(f"r{k}" for k in range(6)),
             ),
         ),
-        trusted=(("orchestrator-role", "Service x"),),
-        limits=(("orchestrator-role", "never iam:* on *"),),
+        who=(
+            Who(
+                cloud="aws",
+                subject="orchestrator-role",
+                trusted=("Service x",),
+                limits=("never iam:* on *",),
+            ),
+        ),
     )
     text = "\n".join(explanation_lines(told, Paint(on=False)))
     assert text.count("p/Launch") == 1
     assert "may be assumed by Service x" in text
     assert "never iam:* on *" in text
     assert "ec2:RunInstances  [used]\n      for: create thing0 (compute)" in text
-    assert "and 2 more" in text
+    assert "and 2 more" not in text
+    assert "on r5" in text
     assert "ec2:Stop  [unused here]" in text
     assert "    s3:GetObject\n      training data: s3://b/x/" in text
     assert text.endswith("3 permissions of orchestrator")
