@@ -1,6 +1,7 @@
 """Where a finding stands in what people wrote: the line of the job file that asks for the right, of skyplan.yaml for a target's identities.
 
-Re-reads those files, since a plan keeps no lines; a file that is gone leaves the plan file as the place.  Changes nothing else of a finding.
+Re-reads those files, since a plan keeps no lines; a file that is gone leaves the plan file as the place.  Of what a change makes wider its fix says there, in
+the words of that file, what to take back: nobody edits the stack that is made of it.  Changes nothing else of a finding.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.model.audit_report import WIDENING
 from planner.model.diagnostic import Location
 from planner.model.errors import InputError
 from planner.model.grants import Identity
@@ -24,16 +26,29 @@ if TYPE_CHECKING:
     from planner.model.finding import Finding
 
 _CHECKPOINTS = ("checkpoint", "output")
+_NARROWED = {
+    "data": "narrow `uri`",
+    "checkpoint": "narrow `checkpoint`",
+    "output": "narrow `output`",
+    "secrets": "drop the secret",
+}
+#: how each cloud names a store and what is in it
+_STORES = (
+    re.compile(r"^arn:[\w-]+:s3:::([^/]+)/?(.*)"),
+    re.compile(r"\bbuckets/([^/]+)(?:/(?:managedFolders|objects)/(.*))?"),
+    re.compile(r"/storageAccounts/([^/]+)/blobServices/default/containers/([^/]+)()"),
+)
 _WORKLOAD = re.compile(r"\bworkload\.([a-z_]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """A line of a job file, and the words by which a right is known to come from it."""
+    """A line of a job file, the words by which a right is known to come from it, and of a URI the store and what is named in it."""
 
     field: str
     words: tuple[str, ...]
     at: Location
+    place: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +82,23 @@ class Places:
         stack = finding.origin.split(" ", 1)[0]
         job = self._by_stack.get(stack)
         if job is not None:
-            return replace(finding, location=_line(job, finding))
+            asked, at = _line(job, finding)
+            return _told(replace(finding, location=at), f"{_NARROWED.get(asked, 'take the change back')} at {at}")
         target = self._stacks.get(stack)
         if target is not None or stack.startswith("fnd-"):
-            return replace(finding, location=self._targets.get(target or _target(stack), self._project))
+            at = self._targets.get(target or _target(stack), self._project)
+            return (
+                _told(replace(finding, location=at), f"take the change of this target back at {at}") if at else finding
+            )
         return finding
+
+
+def _told(finding: Finding, first: str) -> Finding:
+    """What makes it wider is undone where it was written, or accepted; what the stack would then say is how to know it."""
+    if finding.rule != WIDENING:
+        return finding
+    fix = f"{first}, or ask the owner of skyplan.yaml for a suppression; then the stack has:"
+    return replace(finding, fix="\n".join(filter(None, (fix if finding.fix else fix.partition(";")[0], finding.fix))))
 
 
 def _target(stack: str) -> str:
@@ -79,18 +106,53 @@ def _target(stack: str) -> str:
     return stack.split("-", 2)[-1]
 
 
-def _line(job: _JobFile, finding: Finding) -> Location:
-    """The most telling line: the one most of whose words the finding has; else the part that the identity is about; else the job."""
+def _line(job: _JobFile, finding: Finding) -> tuple[str, Location]:
+    """The field and its line: that whose URI the resource is, or is under; else the one most of whose words the finding has; else the part that the
+    identity is about; else the job.
+    """
+    if under := _under(job, finding):
+        return under.field, under.at
     text = f"{finding.resource} {finding.grant} {finding.message} {finding.evidence}"
     best = max(
         job.asked, key=lambda a: sum(len(w) for w in a.words) if all(w in text for w in a.words) else 0, default=None
     )
     if best is not None and best.words and all(word in text for word in best.words):
-        return best.at
-    if at := job.fields.get(_field(finding.origin)):
-        return at
+        return best.field, best.at
+    named = _field(finding.origin)
+    if at := job.fields.get(named):
+        return named, at
     fields = _CHECKPOINTS if finding.identity == Identity.NODE_CHECKPOINT else ()
-    return next((a.at for a in job.asked if a.field in fields), job.at)
+    return next(((a.field, a.at) for a in job.asked if a.field in fields), ("", job.at))
+
+
+def _under(job: _JobFile, finding: Finding) -> _Asked | None:
+    """The very URI, else the longest that a resource lies under, else one within it (a container's role is on the container)."""
+    best, most = None, -1
+    for resource in finding.resource.split(", "):
+        found = _place(resource)
+        for asked in job.asked:
+            if found is None or asked.place is None or asked.place[0] != found[0]:
+                continue
+            length = _fit(found[1], asked.place[1])
+            if length > most:
+                best, most = asked, length
+    return best
+
+
+def _fit(key: str, prefix: str) -> int:
+    if key == prefix:
+        return len(key) + 2
+    if not prefix or key.startswith(f"{prefix}/"):
+        return len(prefix) + 1
+    return 0 if key and prefix.startswith(f"{key}/") else -1
+
+
+def _place(resource: str) -> tuple[str, str] | None:
+    """(store, what is named in it) of a resource of any cloud's; None for what is in no store."""
+    for form in _STORES:
+        if found := form.search(resource):
+            return found[1], "/".join(filter(None, found.groups()[1:])).rstrip("*").rstrip("/")
+    return None
 
 
 def _field(origin: str) -> str:
@@ -135,7 +197,7 @@ def _prefix(name: str, node: Node, at: Location) -> _Asked:
     uri = _text(node, "uri") if isinstance(node, Mapping) else node.text if isinstance(node, Scalar) else ""
     bucket, _, prefix = uri.split("://", 1)[-1].partition("/")
     words = tuple(word for word in (bucket, prefix.rstrip("/")) if word)
-    return _Asked(field=name, words=words, at=at)
+    return _Asked(field=name, words=words, at=at, place=(bucket, prefix.rstrip("/")) if bucket else None)
 
 
 def _text(node: Mapping, key: str) -> str:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from planner.model.finding import Finding
     from planner.render.text import Paint
 
-_FIX_LINES = 24
-"""A list of actions may run over pages; other outputs have all of it."""
+_FIX_LINES = 60
+_EVIDENCE_LINES = 3
+"""A list of actions may run over pages, and the evidence of one change over an account; other outputs have all of it."""
 _STYLES: dict[Level, tuple[str, ...]] = {
     Level.CRITICAL: ("bold", "red"),
     Level.HIGH: ("red",),
@@ -33,8 +34,10 @@ def audit_lines(report: AuditReport, paint: Paint) -> list[str]:
         head = f"Beyond {printable(report.base)}" if widened else f"Nothing is granted beyond {printable(report.base)}"
         out += [paint(head, "bold"), ""]
     widths = _widths(report.findings)
+    shown: dict[str, Finding] = {}
     for finding in (*widened, *rest):
-        out += [*_lines(finding, widths, paint), ""]
+        first = shown.setdefault(finding.fix, finding) if not finding.accepted else finding
+        out += [*_lines(finding, widths, paint, first), ""]
     out.append(paint(summary(report), "bold"))
     return out
 
@@ -50,7 +53,8 @@ def _word(finding: Finding) -> str:
     return "accepted" if finding.accepted else finding.level.value
 
 
-def _lines(finding: Finding, widths: tuple[int, int], paint: Paint) -> list[str]:
+def _lines(finding: Finding, widths: tuple[int, int], paint: Paint, first: Finding) -> list[str]:
+    """`first`: the one above, or itself, with whose fix this one is settled too."""
     style = ("dim",) if finding.accepted else _STYLES[finding.level]
     word = paint(_word(finding).ljust(widths[0]), *style)
     place = where(finding)
@@ -63,11 +67,19 @@ def _lines(finding: Finding, widths: tuple[int, int], paint: Paint) -> list[str]
     if finding.accepted:
         out.append(f"  {paint('accepted', 'dim')}: {printable(finding.accepted)}")
         return out
-    out += [f"  {paint('|', 'dim')} {indented(line)}" for line in finding.evidence.splitlines()]
+    evidence = finding.evidence.splitlines()
+    out += [f"  {paint('|', 'dim')} {indented(line)}" for line in evidence[:_EVIDENCE_LINES]]
+    if len(evidence) > _EVIDENCE_LINES:
+        out.append(f"  {paint('|', 'dim')} … and {len(evidence) - _EVIDENCE_LINES} lines more, in --json")
+    return [*out, *_fix(finding, paint, first)]
+
+
+def _fix(finding: Finding, paint: Paint, first: Finding) -> list[str]:
+    label = paint("fix", "cyan") + ":"
     lines = finding.fix.splitlines()
-    for number, line in enumerate(lines[:_FIX_LINES]):
-        label = paint("fix", "cyan") + ":" if not number else "    "
-        out.append(f"  {label} {indented(line)}")
+    if first is not finding and len(lines) > 1:
+        return [f"  {label} the one of {first.rule} above settles this too"]
+    out = [f"  {'    ' if number else label} {indented(line)}" for number, line in enumerate(lines[:_FIX_LINES])]
     if len(lines) > _FIX_LINES:
         out.append(f"       … and {len(lines) - _FIX_LINES} lines more, in --json")
     return out

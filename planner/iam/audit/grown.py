@@ -183,7 +183,7 @@ def _words(way: Way, statement: Statement, found: list[_Excess], base: Ground) -
             change = less
             fix = instead(statement, actions, replace(part, tests=near[0].tests))
         case Way.RESOURCE:
-            before = tuple(dict.fromkeys(r for have in near for r in have.resources or have.not_resources))
+            near, before = _beside(near, resources)
             message = f"{what} now reaches {listed(resources)}; the base stops at {listed(before)}"
             less = _less(part.tests, near[0].tests)
             message += f"; there it is granted on a weaker condition: {less}" if less else ""
@@ -201,6 +201,15 @@ def _words(way: Way, statement: Statement, found: list[_Excess], base: Ground) -
     return Growth(
         way=way, action=", ".join(actions), resource=", ".join(resources), message=message, fix=fix, change=change
     )
+
+
+def _beside(near: tuple[Statement, ...], resources: Sequence[str]) -> tuple[tuple[Statement, ...], tuple[str, ...]]:
+    """Of what the base gives the action on, that in the same bucket (table, path of roles) where there is any: the rest says nothing of the change."""
+    homes = {one.partition("/")[0] for one in resources}
+    same = {one for have in near for one in have.resources if one.partition("/")[0] in homes}
+    kept = tuple(have for have in near if same & set(have.resources)) or near
+    named = dict.fromkeys(one for have in kept for one in have.resources or have.not_resources)
+    return kept, tuple(one for one in named if one in same or not same)
 
 
 def _moved(atom: Statement, base: Ground) -> str:

@@ -13,6 +13,18 @@ from planner.iam.audit.lines import Repair, instead, without
 from planner.model.finding import Finding
 from planner.model.policy import Statement, Test
 
+#: what else a launch is asked for: where only its machine or its image is bounded, the rest stays as it was
+_LAUNCHES = frozenset({"ec2:runinstances", "ec2:createfleet"})
+_ALSO_ASKED = (
+    "image",
+    "instance",
+    "key-pair",
+    "launch-template",
+    "network-interface",
+    "security-group",
+    "subnet",
+    "volume",
+)
 #: whether a finding says all that others say about the same statement or right
 Whole = Callable[[Finding], bool]
 
@@ -93,6 +105,10 @@ def _parts(statement: Statement, repairs: Sequence[Repair], actions: Sequence[st
         for held in kinds.values() or ([],):
             tests = _tests(statement, [*held, *everywhere])
             made = replace((held or everywhere)[0], tests=tests, actions=())
+            out.setdefault(made, []).append(action)
+        if action.lower() in _LAUNCHES and kinds and "*" in statement.resources:
+            rest = tuple(f"arn:aws:ec2:*:*:{kind}/*" for kind in _ALSO_ASKED if kind not in kinds)
+            made = replace(statement, resources=rest, tests=_tests(statement, everywhere), actions=())
             out.setdefault(made, []).append(action)
     return [replace(made, actions=tuple(given)) for made, given in out.items()]
 

@@ -553,7 +553,11 @@ def test_a_jobs_finding_stands_at_the_line_that_asks_for_the_right(
         (("s3://corpus/a/", "s3://corpus/ab/", "s3://ckpt/a/"), "arn:aws:s3:::corpus/ab/*", 5),
         (("s3://corpus/a/", "s3://corpus/b/", "s3://corpus/c/"), "arn:aws:s3:::corpus/b/*", 5),
         (("gs://corpus/a/", "gs://corpus/b/", "s3://corpus/"), "projects/_/buckets/corpus/managedFolders/b/", 5),
-        (("az://acct/one/a/", "az://acct/two/a/", "s3://x/"), "/x/storageAccounts/acct/blobServices/default/containers/two", 5),
+        (
+            ("az://acct/one/a/", "az://acct/two/a/", "s3://x/"),
+            "/x/storageAccounts/acct/blobServices/default/containers/two",
+            5,
+        ),
         (("s3://corpus/a/", "s3://b/", "s3://ckpt/"), "arn:aws:s3:::ckpt/x/*, arn:aws:s3:::nobodys/*", 6),
     ],
 )
@@ -562,13 +566,18 @@ def test_a_finding_stands_at_the_uri_that_its_resource_is_under(
 ) -> None:
     """Also where the message names another: `the base stops at …`."""
     items = "".join(f"  - {{uri: {uri}, size: 1GB}}\n" for uri in uris)
-    put(folder / "jobs" / "train.yaml", f"name: train\nrun: x\ndata:\n{items}checkpoint: {{uri: s3://acme-ckpt/train/}}\n")
+    put(
+        folder / "jobs" / "train.yaml",
+        f"name: train\nrun: x\ndata:\n{items}checkpoint: {{uri: s3://acme-ckpt/train/}}\n",
+    )
     about = {"resource": resource, "message": "the base stops at arn:aws:s3:::acme-ckpt/train/*"}
     made = finding(rule="SKY-IAM-605", origin=f"{source().stacks[1].name} aws_iam_role.node", fix="write", **about)
     found = Places([source()], None, WorkingTree()).locate(made)
     assert str(found.location) == f"jobs/train.yaml:{line}"
     first, then = found.fix.splitlines()
-    assert first.startswith(f"narrow `uri` at jobs/train.yaml:{line}, or ask the owner of skyplan.yaml for a suppression")
+    assert first.startswith(
+        f"narrow `uri` at jobs/train.yaml:{line}, or ask the owner of skyplan.yaml for a suppression"
+    )
     assert then == "write"
 
 

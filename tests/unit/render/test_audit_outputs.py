@@ -93,6 +93,16 @@ def test_a_comment_shows_why_something_is_accepted_and_until_when() -> None:
     assert f"- accepted: {words}" in text
 
 
+def test_the_table_shows_one_fix_once_and_folds_long_evidence() -> None:
+    one = finding(fix="write instead:\n{A}", evidence="\n".join("abcde"))
+    two = finding(rule="SKY-IAM-302", fix=one.fix, evidence="")
+    text = "\n".join(audit_lines(replace(FULL, findings=(one, two)), Paint(on=False)))
+    assert text.count("{A}") == 1
+    assert "fix: the one of SKY-IAM-301 above settles this too" in text
+    assert "| c\n  | … and 2 lines more, in --json" in text
+    assert "| d" not in text
+
+
 def test_fingerprints_outlive_moved_lines_and_new_words_and_nothing_else() -> None:
     def prints(f):
         report = replace(FULL, findings=(f,))

@@ -52,6 +52,13 @@ def test_one_change_meets_every_rule(statement, rules):
     assert [one for one in every(after) if one.rule in asked] == [], joined[0].fix
 
 
+def test_a_launch_still_has_what_else_it_is_asked_for():
+    fix = next(one.fix for one in run(audited_from(document(allow(LAUNCH)))) if RULES_ASKED.search(one.fix))
+    kinds = re.findall(r"arn:aws:ec2:\*:\*:([a-z-]+)/\*", fix)
+    assert {"subnet", "network-interface", "security-group", "volume"} <= set(kinds)
+    assert kinds.count("instance") == kinds.count("image") == 1
+
+
 def test_no_sid_is_twice_in_a_policy():
     (first, *_) = [one for one in run(audited_from(document(allow([*LAUNCH, "ec2:DescribeImages"])))) if one.fix]
     after = applied(document(allow([*LAUNCH, "ec2:DescribeImages"])), first)

@@ -387,3 +387,13 @@ def test_a_key_that_does_not_end_is_a_widening():
     base, new = Audited(subjects=(subject(),)), Audited(subjects=(subject(keys=("access key k",)),))
     assert messages(base, new) == ["adds the long-lived access key k"]
     assert messages(new, new) == messages(new, base) == []
+
+
+def test_the_base_is_told_of_the_same_bucket_where_it_has_it():
+    other = replace(READ, sid="Checkpoint", resources=("arn:aws:s3:::ckpt/*",))
+    (found,) = widening(audited(other, READ), audited(other, replace(READ, resources=("arn:aws:s3:::acme/*",))))
+    assert "the base stops at arn:aws:s3:::acme/a/*" in found.message
+    assert "ckpt" not in found.message + found.fix
+    assert '"Resource": "arn:aws:s3:::acme/a/*"' in found.fix
+    (new,) = widening(audited(other), audited(other, READ))
+    assert "the base stops at arn:aws:s3:::ckpt/*" in new.message
