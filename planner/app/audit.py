@@ -101,7 +101,7 @@ def judge(
     known: Read, now: datetime, advance: audit_sources.Advance = lambda _: None, live: Live | None = None
 ) -> AuditReport:
     """Every rule over what was read.  Raises InputError where the base cannot be read."""
-    from planner.iam.audit.registry import run  # noqa: PLC0415 - all rules' modules
+    from planner.iam.audit.registry import every, run  # noqa: PLC0415 - all rules' modules
     from planner.iam.audit.widening import widening  # noqa: PLC0415
 
     request, audited = known.request, known.gathered.audited
@@ -116,12 +116,14 @@ def judge(
         held = base_of(known)
         told += _softened(request.base, held.lost)
         base = held.audited
-        before, widened = run(filled(base)), widening(opened(base), opened(audited))
+        before, widened = every(filled(base)), widening(opened(base), opened(audited))
+    refused = 0
     if live is not None:
         advance("asking the account")
         drift, told_live = live(known)
         found += drift
         told += told_live
+        refused = sum(d.severity is Severity.ERROR for d in told_live)
     everything = [f for f in found if f.rule != WIDENING]
     places = Places(known.gathered.plans, known.project_file, WorkingTree())
     suppressions = known.around.project.suppressions
@@ -143,6 +145,8 @@ def judge(
         base=request.base,
         standing=standing,
         changes=changes(base, audited, widened) if base is not None else (),
+        unread=len(audited.unread),
+        refused=refused,
         diagnostics=(*known.warnings, *ordered(told)),
         fail_on=request.fail_on,
     )

@@ -54,8 +54,8 @@ def accept(
 
 
 def _said(s: Suppression) -> str:
-    """`ML-12 (until 2027-01-01)`."""
-    return f"{s.reason} (until {s.expires[:10]})"
+    """`ML-12, until 2027-01-01`."""
+    return f"{s.reason}, until {s.expires[:10]}"
 
 
 def _matches(s: Suppression, finding: Finding) -> bool:

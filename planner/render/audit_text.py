@@ -78,7 +78,7 @@ def _fix(finding: Finding, paint: Paint, first: Finding) -> list[str]:
     label = paint("fix", "cyan") + ":"
     lines = finding.fix.splitlines()
     if first is not finding and len(lines) > 1:
-        return [f"  {label} the one of {first.rule} above settles this too"]
+        return [f"  {label} the one of {first.rule} above, of {what(first).partition(': ')[0]}, settles this too"]
     out = [f"  {'    ' if number else label} {indented(line)}" for number, line in enumerate(lines[:_FIX_LINES])]
     if len(lines) > _FIX_LINES:
         out.append(f"       … and {len(lines) - _FIX_LINES} lines more, in --json")

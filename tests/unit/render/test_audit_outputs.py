@@ -98,7 +98,7 @@ def test_the_table_shows_one_fix_once_and_folds_long_evidence() -> None:
     two = finding(rule="SKY-IAM-302", fix=one.fix, evidence="")
     text = "\n".join(audit_lines(replace(FULL, findings=(one, two)), Paint(on=False)))
     assert text.count("{A}") == 1
-    assert "fix: the one of SKY-IAM-301 above settles this too" in text
+    assert "fix: the one of SKY-IAM-301 above, of ReadData, settles this too" in text
     assert "| c\n  | … and 2 lines more, in --json" in text
     assert "| d" not in text
 
