@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from planner.model.control import Operation
     from planner.model.policy import Audited, Subject
 
+_ENTRY = "ci"
 _GIVES_NOTHING = "a permissions boundary: gives nobody a right, lets these through where another policy gives them"
 _NODES = (Identity.NODE_DATA, Identity.NODE_CHECKPOINT)
 
@@ -35,6 +36,7 @@ def explain(name: str, gathered: Gathered) -> Explanation:
     asked = Identity(name) if name in set(Identity) else None
     people = [s for s in audited.subjects if not is_boundary(s) and not is_door_only(s)]
     subjects = [s for s in people if s.name == name or (asked is not None and _is(s, asked))]
+    subjects = subjects or [s for s in people if name == _ENTRY and _is_entry(s)]
     if not subjects:
         if found := _boundary(name, audited):
             return found
@@ -83,6 +85,7 @@ def _boundary(name: str, audited: Audited) -> Explanation | None:
 
 def _nobody(name: str, asked: Identity | None, people: Iterable[Subject], audited: Audited) -> Diagnostic:
     known = {s.name for s in people} | {s.identity.value for s in people if s.identity}
+    known |= {_ENTRY for s in people if _is_entry(s)}
     known |= {short(p.name) for s in audited.subjects for p in s.of_kind(PolicyKind.BOUNDARY)}
     hint = f"known here: {', '.join(sorted(known))}" if known else "nothing that was read holds rights"
     if asked in CONTROL_IDENTITIES:
@@ -90,6 +93,11 @@ def _nobody(name: str, asked: Identity | None, people: Iterable[Subject], audite
             "; skyplan's own identities are known where skyplan.yaml says `foundation.ci` or the target's `foundation`"
         )
     return Diagnostic(code="SKY-IAM-902", summary=f"no identity `{name}` was found", hint=hint)
+
+
+def _is_entry(subject: Subject) -> bool:
+    """The role by which a pipeline becomes the control identities; where clouds need none, there is none."""
+    return subject.origin.startswith("fnd-") and subject.origin.endswith(" aws_iam_role.ci")
 
 
 def _is(subject: Subject, asked: Identity) -> bool:

@@ -46,6 +46,8 @@ class AuditReport:
     base         what it was held against, "" = nothing; then only findings that the base does not have are here
     standing     how many findings the base has too
     changes      rights that the base does not have alike
+    unread       how many things that hold rights could not be read
+    refused      how many accounts or regions could not be held against the plans
     diagnostics  of suppressions, and of what could not be read
     fail_on      the lowest level that fails; None = none does
     """
@@ -58,6 +60,8 @@ class AuditReport:
     base: str = ""
     standing: int = 0
     changes: tuple[Change, ...] = ()
+    unread: int = 0
+    refused: int = 0
     diagnostics: tuple[Diagnostic, ...] = ()
     fail_on: Level | None = Level.HIGH
 

@@ -27,6 +27,8 @@ def document(report: AuditReport) -> dict[str, Any]:
             "accepted": len(report.findings) - len(report.open),
             "standing": report.standing,
             "failing": len(report.failing),
+            "unread": report.unread,
+            "refused": report.refused,
             "fail_on": report.fail_on.value if report.fail_on else "none",
         },
         "findings": [_finding(f) for f in report.findings],
@@ -111,6 +113,8 @@ def schema() -> dict[str, Any]:
                 accepted=count,
                 standing=count,
                 failing=count,
+                unread=count,
+                refused=count,
                 fail_on={"enum": [*(one.value for one in Level), "none"]},
             ),
             findings=_list(

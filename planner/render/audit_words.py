@@ -59,9 +59,14 @@ def _some(text: str) -> str:
 
 def summary(report: AuditReport) -> str:
     """`2 high, 1 medium; 1 accepted; 14 identities, 53 rules`."""
-    counted = ", ".join(f"{n} {level.value}" for level, n in report.counts().items() if n) or "no findings"
+    none = "no findings in what was read" if report.unread or report.refused else "no findings"
+    counted = ", ".join(f"{n} {level.value}" for level, n in report.counts().items() if n) or none
     accepted = len(report.findings) - len(report.open)
     parts = [counted]
+    if report.unread:
+        parts.append(f"{_count(report.unread, 'document', 'documents')} not read")
+    if report.refused:
+        parts.append(f"{_count(report.refused, 'account or region', 'accounts or regions')} not compared")
     if accepted:
         parts.append(f"{accepted} accepted")
     if report.base:

@@ -68,7 +68,8 @@ def graph(audited: Audited, *, title: str) -> str:
         _identity(drawing, subject, keys[id(subject)], alone=len(named[subject.cloud.value, subject.name]) == 1)
     for subject in subjects:
         _trust(drawing, subject, keys, doors(subject, audited))
-        _reach(drawing, subject, keys, subjects)
+        alone = len(named[subject.cloud.value, subject.name]) == 1
+        _reach(drawing, subject, keys, subjects, "" if alone else place_of(subject))
     height = _place(drawing)
     return _svg(drawing, title, height)
 
@@ -124,8 +125,10 @@ def _reached(subject: Subject) -> dict[str, set[str]]:
     return out
 
 
-def _reach(drawing: _Drawing, subject: Subject, keys: Mapping[int, str], everybody: Sequence[Subject]) -> None:
-    """Another identity is reached in the middle column, everything else on the right."""
+def _reach(
+    drawing: _Drawing, subject: Subject, keys: Mapping[int, str], everybody: Sequence[Subject], place: str
+) -> None:
+    """Another identity is reached in the middle column, everything else on the right; `place`: of two accounts, which one that is."""
     reached, own = _reached(subject), keys[id(subject)]
     others = [other for other in everybody if keys[id(other)] != own and together(subject, other)]
     theirs: set[str] = set()
@@ -135,7 +138,9 @@ def _reach(drawing: _Drawing, subject: Subject, keys: Mapping[int, str], everybo
             theirs.add(name)
     things = sorted((name for name in reached if name not in theirs), key=lambda name: (-len(reached[name]), name))
     for name in sorted(things[:_MOST]):
-        key = drawing.box(f"reached {subject.cloud.value} {name}", "reached", 2, *_halves(name))
+        first, second = _halves(name)
+        first = f"{first}, in {place}" if place else first
+        key = drawing.box(f"reached {subject.cloud.value} {place} {name}", "reached", 2, first, second)
         drawing.edge(own, key, _verbs(reached[name]))
     if len(things) > _MOST:
         rest = (f"and {len(things) - _MOST} more", f"of {subject.name}")

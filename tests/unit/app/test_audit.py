@@ -762,6 +762,12 @@ def test_a_boundary_is_explained_and_is_nobody(folder: Path, one_rule: None) -> 
     assert told.who[0].limits[1].startswith("bounds nobody")
 
 
+def test_the_pipelines_own_role_is_explained_by_its_word() -> None:
+    entry = replace(orchestrator("sts:AssumeRole"), name="x-ci", origin="fnd-aws-prod aws_iam_role.ci", identity=None)
+    told = explain("ci", Gathered(audited=Audited(subjects=(entry, orchestrator("a:B")))))
+    assert [(one.subject, len(told.of(one))) for one in told.who] == [("x-ci", 1)]
+
+
 def test_a_policy_for_a_role_of_two_accounts_is_joined_by_its_target() -> None:
     give = policy(Statement(sid="Pass", actions=("iam:PassRole",), resources=("arn:x",)), name="skyplan-pass")
     given = replace(orchestrator(), origin="acc-train--aws-lab-us-east-1 aws_iam_role_policy.pass", policies=(give,))

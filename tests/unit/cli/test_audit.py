@@ -18,7 +18,9 @@ from jsonschema import Draft4Validator, Draft202012Validator
 from planner.cli import bar as bars
 from planner.cli.entry import call
 from planner.clouds import choose
+from planner.model.diagnostic import Diagnostic
 from planner.model.digest import digest, pretty
+from planner.model.errors import CloudError
 from planner.model.policy import Audited
 
 ROOT = Path(__file__).parents[3]
@@ -279,6 +281,31 @@ def test_live_ends_with_1_only_where_nothing_could_be_read(
     done = skyplan("clean.tf.json", "--live")
     assert done.returncode == code
     assert "SKY-IAM-902" in done.stderr
+
+
+def test_live_that_was_refused_is_not_called_clean(
+    repo: Path, skyplan: Skyplan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refuses:
+        def audited(self, *, project: str, buckets: tuple[str, ...] = ()) -> Audited:
+            raise CloudError([Diagnostic(code="SKY-IAM-902", summary="no credentials")])
+
+    monkeypatch.setattr(choose, "rights_reader", lambda where: Refuses())
+    (repo / "skyplan.yaml").write_text('project: acme\ntargets: [{name: p, cloud: aws, account: "111122223333"}]\n')
+    done = skyplan("clean.tf.json", "--live")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("no findings in what was read; 1 account or region not compared; ")
+    assert json.loads(skyplan("clean.tf.json", "--live", "--json").stdout)["summary"]["refused"] == 1
+
+
+def test_what_was_not_read_stands_in_every_summary(repo: Path, skyplan: Skyplan) -> None:
+    document = role(READS)
+    document["resource"]["aws_iam_role"]["ci"]["assume_role_policy"] = "${var.trust}"
+    (repo / "unread.tf.json").write_text(json.dumps(document))
+    done = skyplan("unread.tf.json", "--format", "table", "--output", "-", "--format", "markdown", "--output", "x.md")
+    assert done.stdout.splitlines()[-1].startswith("no findings in what was read; 1 document not read; ")
+    assert "1 document not read" in (repo / "x.md").read_text()
+    assert json.loads(skyplan("unread.tf.json", "--json").stdout)["summary"]["unread"] == 1
 
 
 def test_a_plan_is_audited_without_node_and_its_secret_stands_at_the_job_files_line(
