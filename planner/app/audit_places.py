@@ -87,18 +87,20 @@ class Places:
         target = self._stacks.get(stack)
         if target is not None or stack.startswith("fnd-"):
             at = self._targets.get(target or _target(stack), self._project)
-            return (
-                _told(replace(finding, location=at), f"take the change of this target back at {at}") if at else finding
-            )
+            return _told(replace(finding, location=at), f"{_of_target(finding)} at {at}") if at else finding
         return finding
+
+
+def _of_target(finding: Finding) -> str:
+    about_regions = "RequestedRegion" in finding.message or "the region " in finding.message
+    return "narrow `regions` of the target" if about_regions else "take the change of the target back"
 
 
 def _told(finding: Finding, first: str) -> Finding:
-    """What makes it wider is undone where it was written, or accepted; what the stack would then say is how to know it."""
+    """What makes it wider is undone where it was written, or accepted; what it was before, its message says."""
     if finding.rule != WIDENING:
         return finding
-    fix = f"{first}, or ask the owner of skyplan.yaml for a suppression; then the stack has:"
-    return replace(finding, fix="\n".join(filter(None, (fix if finding.fix else fix.partition(";")[0], finding.fix))))
+    return replace(finding, fix=f"{first}, or ask the owner of skyplan.yaml for a suppression")
 
 
 def _target(stack: str) -> str:

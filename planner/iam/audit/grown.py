@@ -205,11 +205,17 @@ def _words(way: Way, statement: Statement, found: list[_Excess], base: Ground) -
 
 def _beside(near: tuple[Statement, ...], resources: Sequence[str]) -> tuple[tuple[Statement, ...], tuple[str, ...]]:
     """Of what the base gives the action on, that in the same bucket (table, path of roles) where there is any: the rest says nothing of the change."""
-    homes = {one.partition("/")[0] for one in resources}
-    same = {one for have in near for one in have.resources if one.partition("/")[0] in homes}
+    homes = {_home(one) for one in resources}
+    same = {one for have in near for one in have.resources if _home(one) in homes}
     kept = tuple(have for have in near if same & set(have.resources)) or near
     named = dict.fromkeys(one for have in kept for one in have.resources or have.not_resources)
     return kept, tuple(one for one in named if one in same or not same)
+
+
+def _home(resource: str) -> tuple[str, ...]:
+    """Its service and what its place begins with: a bucket, or a kind of thing."""
+    parts = resource.split(":", _ARN_PARTS - 1)
+    return (*parts[2:3], parts[-1].partition("/")[0])
 
 
 def _moved(atom: Statement, base: Ground) -> str:

@@ -430,7 +430,7 @@ def test_a_plan_that_is_older_than_its_job_is_told(folder: Path, monkeypatch: py
     put(folder / "jobs" / "train.yaml", JOB)
     told = [d for d in run("plans").diagnostics if "older than jobs/train.yaml" in d.summary]
     assert [(d.code, d.severity, str(d.location)) for d in told] == [
-        ("SKY-IAM-902", Severity.WARNING, "plans/train.plan.json")
+        ("SKY-IAM-906", Severity.WARNING, "plans/train.plan.json")
     ]
     put(folder / "jobs" / "train.yaml", OTHER_JOB)
     assert any("does not have any more" in d.summary for d in run("plans").diagnostics)
@@ -574,11 +574,7 @@ def test_a_finding_stands_at_the_uri_that_its_resource_is_under(
     made = finding(rule="SKY-IAM-605", origin=f"{source().stacks[1].name} aws_iam_role.node", fix="write", **about)
     found = Places([source()], None, WorkingTree()).locate(made)
     assert str(found.location) == f"jobs/train.yaml:{line}"
-    first, then = found.fix.splitlines()
-    assert first.startswith(
-        f"narrow `uri` at jobs/train.yaml:{line}, or ask the owner of skyplan.yaml for a suppression"
-    )
-    assert then == "write"
+    assert found.fix == f"narrow `uri` at jobs/train.yaml:{line}, or ask the owner of skyplan.yaml for a suppression"
 
 
 def source() -> PlanSource:
@@ -604,7 +600,13 @@ def test_a_targets_finding_stands_in_skyplan_yaml(folder: Path) -> None:
     )
     places = Places([source()], "skyplan.yaml", WorkingTree())
     for origin in ("fnd-aws-prod aws_iam_role.planner", f"{source().stacks[0].name} aws_vpc.this"):
-        assert str(places.locate(finding(origin=origin)).location) == "skyplan.yaml:5"
+        found = places.locate(finding(origin=origin, fix="write instead"))
+        assert (str(found.location), found.fix) == ("skyplan.yaml:5", "write instead")
+        asked = "at skyplan.yaml:5, or ask the owner of skyplan.yaml for a suppression"
+        wider = finding(rule="SKY-IAM-605", origin=origin, message="adds x", fix="write instead")
+        assert places.locate(wider).fix == f"take the change of the target back {asked}"
+        region = replace(wider, message="`StringEquals aws:RequestedRegion = a` became `… = a, b`")
+        assert places.locate(region).fix == f"narrow `regions` of the target {asked}"
 
 
 def test_a_place_that_is_known_stays() -> None:
@@ -762,6 +764,15 @@ def test_a_boundary_is_explained_and_is_nobody(folder: Path, one_rule: None) -> 
     assert told.who[0].limits[1].startswith("bounds nobody")
 
 
+def test_a_role_whose_trust_was_not_read_is_one_identity_with_what_others_give_it() -> None:
+    give = policy(Statement(sid="Pass", actions=("iam:PassRole",), resources=("arn:x",)), name="skyplan-pass")
+    given = replace(orchestrator(), origin="acc-train--aws-prod-us-east-1 aws_iam_role_policy.pass", policies=(give,))
+    home = replace(orchestrator("a:B"), origin="shown.json module.f.aws_iam_role.orchestrator[0]")
+    home = replace(home, policies=home.policies[:1])
+    (found,) = connected(Audited(subjects=(home, given))).subjects
+    assert give in found.policies
+
+
 def test_the_pipelines_own_role_is_explained_by_its_word() -> None:
     entry = replace(orchestrator("sts:AssumeRole"), name="x-ci", origin="fnd-aws-prod aws_iam_role.ci", identity=None)
     told = explain("ci", Gathered(audited=Audited(subjects=(entry, orchestrator("a:B")))))
@@ -826,6 +837,7 @@ def test_a_nodes_two_identities_are_told_apart_with_the_grants_reason() -> None:
 def test_an_identity_that_is_not_there_is_told_with_those_that_are() -> None:
     with pytest.raises(InputError) as caught:
         explain("broker", Gathered(audited=Audited(subjects=(orchestrator("a:B"),))))
+    assert caught.value.diagnostics[0].code == "SKY-IAM-907"
     assert "skyplan-acme-orchestrator" in caught.value.diagnostics[0].hint
 
 

@@ -397,3 +397,12 @@ def test_the_base_is_told_of_the_same_bucket_where_it_has_it():
     assert '"Resource": "arn:aws:s3:::acme/a/*"' in found.fix
     (new,) = widening(audited(other), audited(other, READ))
     assert "the base stops at arn:aws:s3:::ckpt/*" in new.message
+
+
+def test_the_base_is_told_of_the_same_kind_in_another_region():
+    def image(region):
+        return Statement(sid="Image", actions=("ec2:RunInstances",), resources=(f"arn:aws:ec2:{region}::image/*",))
+
+    (found,) = widening(audited(RUN, image("us-east-1")), audited(RUN, image("*")))
+    assert "the base stops at arn:aws:ec2:us-east-1::image/*" in found.message
+    assert "instance" not in found.message
