@@ -31,7 +31,7 @@ _NODES = (Identity.NODE_DATA, Identity.NODE_CHECKPOINT)
 
 
 def explain(name: str, gathered: Gathered) -> Explanation:
-    """`name`: one of skyplan's identities, a subject's own name, or a boundary's.  Raises InputError (SKY-IAM-902) where nobody has it."""
+    """`name`: one of skyplan's identities, a subject's own name, or a boundary's.  Raises InputError (SKY-IAM-907) where nobody has it."""
     audited = gathered.audited
     asked = Identity(name) if name in set(Identity) else None
     people = [s for s in audited.subjects if not is_boundary(s) and not is_door_only(s)]
@@ -92,7 +92,7 @@ def _nobody(name: str, asked: Identity | None, people: Iterable[Subject], audite
         hint += (
             "; skyplan's own identities are known where skyplan.yaml says `foundation.ci` or the target's `foundation`"
         )
-    return Diagnostic(code="SKY-IAM-902", summary=f"no identity `{name}` was found", hint=hint)
+    return Diagnostic(code="SKY-IAM-907", summary=f"no identity `{name}` was found", hint=hint)
 
 
 def _is_entry(subject: Subject) -> bool:

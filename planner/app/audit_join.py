@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from planner.iam.read.becoming import together
+from planner.iam.read.becoming import is_home, together
 from planner.model.offer import Cloud
 from planner.model.policy import Audited, AwsPolicy, PolicyKind, Statement
 
@@ -68,12 +68,12 @@ def connected(audited: Audited) -> Audited:
     subjects = audited.subjects
     homes: defaultdict[_Key, list[Subject]] = defaultdict(list)
     for subject in subjects:
-        if subject.of_kind(PolicyKind.TRUST):
+        if is_home(subject):  # also where its trust could not be read
             homes[_key(subject)].append(subject)
     given: defaultdict[tuple[str, str], list[Subject]] = defaultdict(list)
     left: list[Subject] = []
     for subject in subjects:
-        apart = subject.cloud is Cloud.AWS and not subject.of_kind(PolicyKind.TRUST) and not subject.keys
+        apart = subject.cloud is Cloud.AWS and not is_home(subject) and not subject.keys
         where = [home for home in homes.get(_key(subject), ()) if together(subject, home)] if apart else []
         if len(where) == 1:
             given[where[0].origin, where[0].name].append(subject)

@@ -58,5 +58,5 @@ def _digest(name: str, file: Path, around: Around, tree: Tree) -> str | None:
 
 def _warning(summary: str, file: str, hint: str) -> Diagnostic:
     return Diagnostic(
-        code="SKY-IAM-902", summary=summary, location=Location(file), hint=hint, severity=Severity.WARNING
+        code="SKY-IAM-906", summary=summary, location=Location(file), hint=hint, severity=Severity.WARNING
     )

@@ -89,4 +89,6 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "a suppression without `grant` accepts what its rule finds anywhere, also what is not there yet",
         "add `grant`: where the finding stands, as its line `in:` shows it, or whose right it is",
     ),
+    ("SKY-IAM-906", "a plan is not of what its job file asks for now", "plan again, and audit again"),
+    ("SKY-IAM-907", "nobody of that name was read", "name one of those that are known here"),
 )

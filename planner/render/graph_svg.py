@@ -23,8 +23,9 @@ _LETTERS = 40
 """Of 12 px text that fit into a box."""
 _MOST = 8
 """Things reached that are named per identity; the rest is counted."""
-_WORD_WIDE, _WORD_HIGH = 60, 11
-"""Of an edge's word."""
+_WORD_LETTERS = 26
+_LETTER_WIDE, _WORD_HIGH = 6, 11
+"""Of an edge's word, in letters of 10 px."""
 _ARROW = (
     '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     '<path d="M0 0 8 4 0 8z" fill="#5b6675"/></marker></defs>'
@@ -275,7 +276,7 @@ def _edges(drawing: _Drawing) -> list[str]:
     lines: list[str] = []
     words: list[str] = []
     drawn: list[_Line] = []
-    taken: list[tuple[float, float]] = []
+    taken: list[tuple[float, float, float]] = []
     for (a, b), word in drawing.edges.items():
         source, target = drawing.boxes[a], drawing.boxes[b]
         same = source.column == target.column
@@ -289,22 +290,24 @@ def _edges(drawing: _Drawing) -> list[str]:
         lines.append(
             f'<path d="{line.path}" fill="none" stroke="#5b6675" stroke-width="1.2"{dash} marker-end="url(#arrow)"/>'
         )
-        if word:
-            y = _free(line, taken)
+        if shown := _cut(word, _WORD_LETTERS):
+            y = _free(line, shown, taken)
             place = f'x="{line.x:g}" y="{y:g}" text-anchor="{line.anchor}"'
             words.append(
                 f'<text {place} font-size="10" fill="#3b4553" stroke="#ffffff" stroke-width="3" paint-order="stroke">'
-                f"{_text(_cut(word, 26))}</text>"
+                f"{_text(shown)}</text>"
             )
     return [*lines, *words]
 
 
-def _free(line: _Line, taken: list[tuple[float, float]]) -> float:
-    """Where its word touches no other: below, where another one stands."""
+def _free(line: _Line, word: str, taken: list[tuple[float, float, float]]) -> float:
+    """Where its word touches no other: below, where another one stands.  `taken`: left, right and line of each."""
+    wide = len(word) * _LETTER_WIDE
+    left = line.x if line.anchor == "start" else line.x - wide
     y = line.y
-    while any(abs(x - line.x) < _WORD_WIDE and abs(y - other) < _WORD_HIGH for x, other in taken):
+    while any(left < right and other < left + wide and abs(y - at) < _WORD_HIGH for other, right, at in taken):
         y += _WORD_HIGH
-    taken.append((line.x, y))
+    taken.append((left, left + wide, y))
     return y
 
 
