@@ -425,9 +425,20 @@ _IAM_DEPLOYER: Final = (
         rights=_IAM,
     ),
     _deploy(
+        # at creation too, which takes this right beside its own.  A tag of a role is a tag of whoever becomes it, and others' policies may look at any but
+        # the known ones; whose it is, its path says
+        "TagNodeIdentities",
+        "iam:TagInstanceProfile",
+        "iam:TagRole",
+        bounds=lambda g: (
+            [g.iam("instance-profile", f"{g.nodes}*"), g.iam("role", f"{g.nodes}*")],
+            merged(g.known_keys, {"Null": {"aws:TagKeys": ["false"]}}),
+        ),
+        rights=_IAM,
+    ),
+    _deploy(
         "KeepNodeRoles",
         "iam:DeleteRole",
-        "iam:TagRole",
         "iam:UntagRole",
         bounds=lambda g: ([g.iam("role", f"{g.nodes}*")], {}),
         rights=_IAM,
@@ -438,7 +449,6 @@ _IAM_DEPLOYER: Final = (
         "iam:CreateInstanceProfile",
         "iam:DeleteInstanceProfile",
         "iam:RemoveRoleFromInstanceProfile",
-        "iam:TagInstanceProfile",
         "iam:UntagInstanceProfile",
         bounds=lambda g: ([g.iam("instance-profile", f"{g.nodes}*")], {}),
         rights=_IAM,

@@ -527,6 +527,7 @@ def of_deployer(machines: Machines) -> Iterator[Attempt]:
             "Path": path,
             "AssumeRolePolicyDocument": trust,
             "PermissionsBoundary": bound,
+            "Tags": pairs(OWN),
             **more,
         }
         return partial(iam.create_role, **{k: v for k, v in asked.items() if v})
@@ -539,6 +540,17 @@ def of_deployer(machines: Machines) -> Iterator[Attempt]:
         "within its path",
         role("e", Path=aws_names.path(PROJECT)),
         role("f"),
+    )
+    strange = pairs({**OWN, "finance": "yes"})
+    yield Attempt(
+        deploy, "make a role with a tag that nobody knows", "with known ones", role("g", Tags=strange), role("h")
+    )
+    yield Attempt(
+        deploy,
+        "tag a node's role as finance's",
+        "with a known tag",
+        lambda: iam.tag_role(RoleName=NODE, Tags=pairs({"finance": "yes"})),
+        lambda: iam.tag_role(RoleName=NODE, Tags=pairs({"skyplan:job": "x"})),
     )
     anything = document({"Effect": "Allow", "Action": "*", "Resource": "*"})
     control = aws_names.names(account.scope)

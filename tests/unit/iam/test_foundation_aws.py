@@ -178,9 +178,12 @@ RUN, TAG, END = "ec2:RunInstances", "ec2:CreateTags", "ec2:TerminateInstances"
 IMAGE = {**REGIONAL, **TEMPLATE, "ec2:Owner": "amazon"}
 NODES = f"arn:aws:iam::{ACCOUNT}:role/skyplan/acme/n"
 BOUND = {"iam:PermissionsBoundary": f"arn:aws:iam::{ACCOUNT}:policy/skyplan-foundation/acme/skyplan-acme-node-boundary"}
+UNKNOWN = ("aws:TagKeys", ("skyplan:project", "skyplan:managed", "finance"))
 LAUNCHER = f"arn:aws:iam::{ACCOUNT}:role/skyplan-foundation/acme/skyplan-acme-orchestrator"
 LAUNCHER_BOUND = {"iam:PermissionsBoundary": BOUND["iam:PermissionsBoundary"].replace("node", "orchestrator")}
 STATE = "arn:aws:s3:::acme-tfstate"
+PROFILES = f"arn:aws:iam::{ACCOUNT}:instance-profile/skyplan/acme/n"
+KEYS = {"aws:TagKeys": ("skyplan:job", "team")}
 RETAGGED = {**OWNED, "aws:TagKeys": ("skyplan:job", "team")}
 MINE = {"aws:ResourceAccount": ACCOUNT}
 ABSENT = None
@@ -236,6 +239,9 @@ TWINS = [
     (D, "iam:CreateRole", NODES, BOUND, ("iam:PermissionsBoundary", ABSENT)),
     (D, "iam:CreateRole", NODES, BOUND, ("iam:PermissionsBoundary", f"arn:aws:iam::{ACCOUNT}:policy/other")),
     (D, "iam:CreateRole", NODES, BOUND, f"arn:aws:iam::{ACCOUNT}:role/n"),
+    (D, "iam:TagRole", NODES, KEYS, UNKNOWN),
+    (D, "iam:TagRole", NODES, KEYS, ("aws:TagKeys", ABSENT)),
+    (D, "iam:TagInstanceProfile", PROFILES, KEYS, UNKNOWN),
     (D, "iam:PutRolePolicy", NODES, BOUND, LAUNCHER.replace("orchestrator", "deployer")),
     (D, "iam:PutRolePolicy", LAUNCHER, LAUNCHER_BOUND, ("iam:PermissionsBoundary", ABSENT)),
     (D, "iam:PassRole", NODES, {"iam:PassedToService": "ec2.amazonaws.com"}, ("iam:PassedToService", "lambda.amazonaws.com")),
