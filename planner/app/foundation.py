@@ -202,6 +202,18 @@ def _problems(project: Project, target: Target, market: Market) -> Iterator[Diag
                 yield Diagnostic(
                     code="SKY-SPEC-103", summary=f"{where}: nobody may become the {identity.value}", hint=hint
                 )
+    same = [other.name for other in project.targets if other is not target and _one_account(other, target)]
+    if same:
+        # roles are named by project and cloud, so that a second stack in the account would fail on the first one's
+        summary = f"{where}: {', '.join(same)} is the same account; one foundation serves an account"
+        hint = "make one target of them, with all their `regions`"
+        yield Diagnostic(code="SKY-SPEC-113", summary=summary, hint=hint)
+
+
+def _one_account(one: Target, other: Target) -> bool:
+    """Whether the foundations of both would make identities of the same names."""
+    place = ("cloud", "account", "resource_group")
+    return one.account is not None and all(getattr(one, word) == getattr(other, word) for word in place)
 
 
 def _regions(project: Project, target: Target, market: Market) -> tuple[str, ...]:

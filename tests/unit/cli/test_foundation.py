@@ -309,6 +309,25 @@ def test_a_target_has_to_be_named_where_there_are_several(run):
     assert (code, "no target `c`" in err) == (1, True)
 
 
+def test_a_second_target_of_the_same_account_is_told_before_its_names_clash(run, tmp_path):
+    east = '  - {name: east, cloud: aws, account: "123456789012", regions: [us-east-1]}'
+    clash = PROJECT.replace("instance_types: [", f"{east}\ninstance_types: [", 1)
+    code, _, err = run(clash, "--cloud", "aws", "--target", "prod")
+    assert code == 1
+    assert "east is the same account" in err
+    assert not (tmp_path / "foundation").exists()
+    assert (
+        run(
+            clash.replace('"123456789012", regions: [us-east-1]}', '"123456789013", regions: [us-east-1]}'),
+            "--cloud",
+            "aws",
+            "--target",
+            "prod",
+        )[0]
+        == 0
+    )
+
+
 def test_too_many_types_are_said_with_a_way_out(tmp_path):
     project, market = project_of(tmp_path, PROJECT)
     names = tuple(one.name for one in market.types if one.cloud is Cloud.AWS)
