@@ -17,7 +17,8 @@ from planner.iam.aws import AZURE_AUDIENCE
 from planner.iam.control import NODE_SERVICE, control_grants
 from planner.iam.foundation import aws_names
 from planner.iam.foundation.aws_ground import Condition, Ground, Statement, merged, statement
-from planner.iam.foundation.aws_guards import GUARDS, Guard
+from planner.iam.foundation.aws_guard import Guard
+from planner.iam.foundation.aws_guards import GUARDS
 from planner.iam.operations.aws import OPERATIONS
 from planner.model.control import ControlScope
 from planner.model.grants import CONTROL_IDENTITIES, Bound, Grant, Identity, Permission
