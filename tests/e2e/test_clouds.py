@@ -145,7 +145,8 @@ def test_where_none_is_left_or_nobody_may_launch_nothing_is_left_behind(make: Ma
     with pytest.raises(TerraformError) as denied:
         bed.apply(STUB_FAIL=always(cloud, DENIED[cloud]))
     assert [d.code for d in denied.value.diagnostics] == ["SKY-APPLY-317"]
-    assert [r.generation for r in bed.record.runs("train")] == [1, 2, 3], "no other candidate was tried"
+    tried = [(a.stack, a.outcome, a.code, a.detail[-400:]) for a in bed.record.attempts("train")]
+    assert [r.generation for r in bed.record.runs("train")] == [1, 2, 3], f"no other candidate was tried: {tried}"
     assert {f.kind for f in bed.record.memory().failures} == {"capacity"}
     assert (bed.machines(), bed.held()) == ({}, {})
 
