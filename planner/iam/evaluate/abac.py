@@ -17,7 +17,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, Final
 
-from planner.iam.evaluate.nesting import too_deep
+from planner.iam.evaluate.nesting import too_deep, words_of
 from planner.iam.evaluate.patterns import glob
 
 
@@ -50,26 +50,13 @@ _QUANTIFIERS: Final = ("foranyofanyvalues", "forallofanyvalues", "foranyofallval
 @lru_cache(maxsize=1024)
 def read(condition: str) -> _Node:
     """The condition as a question: true, false, or None where the request does not carry what it takes.  Raises AbacError."""
-    tokens = _tokens(condition)
+    tokens = words_of(condition, _TOKEN, AbacError)
     if too_deep(text.lower() for kind, text in tokens if kind != "text"):
         raise AbacError("the condition nests too deep")
     reader = _Reader(tokens)
     node = reader.either()
     reader.end()
     return node
-
-
-def _tokens(condition: str) -> list[tuple[str, str]]:
-    out: list[tuple[str, str]] = []
-    at = 0
-    while at < len(condition):
-        found = _TOKEN.match(condition, at)
-        if found is None:
-            raise AbacError(f"{condition[at : at + 20]!r} is not understood")
-        if found.lastgroup:
-            out.append((found.lastgroup, found[0]))
-        at = found.end()
-    return out
 
 
 class _Reader:

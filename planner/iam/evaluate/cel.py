@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from planner.iam.evaluate.nesting import too_deep
+from planner.iam.evaluate.nesting import too_deep, words_of
 
 Value: TypeAlias = "str | bool | int | datetime | tuple[Value, ...]"
 
@@ -51,26 +51,13 @@ _COMPARE: Final = frozenset({"==", "!=", "<", "<=", ">", ">=", "in"})
 
 @lru_cache(maxsize=1024)
 def _read(expression: str) -> _Node:
-    tokens = _tokens(expression)
+    tokens = words_of(expression, _TOKEN, CelError)
     if too_deep(text for kind, text in tokens if kind != "text"):
         raise CelError("the expression nests too deep")
     reader = _Reader(tokens)
     node = reader.either()
     reader.end()
     return node
-
-
-def _tokens(expression: str) -> list[tuple[str, str]]:
-    out: list[tuple[str, str]] = []
-    at = 0
-    while at < len(expression):
-        found = _TOKEN.match(expression, at)
-        if found is None:
-            raise CelError(f"{expression[at : at + 20]!r} is not understood")
-        if found.lastgroup:
-            out.append((found.lastgroup, found[0]))
-        at = found.end()
-    return out
 
 
 class _Reader:

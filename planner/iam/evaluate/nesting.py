@@ -1,7 +1,8 @@
-"""How deep an expression of a user's nests, so that a reader that descends into it can refuse in time."""
+"""What the readers of users' expressions share: a text as words, and how deep it nests, so that a reader that descends can refuse in time."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -21,3 +22,17 @@ def too_deep(words: Iterable[str]) -> bool:
         if depth + negations > DEEPEST:
             return True
     return False
+
+
+def words_of(text: str, word: re.Pattern[str], error: type[ValueError]) -> list[tuple[str, str]]:
+    """(kind, word) in order, by the named groups of `word`; what matches none of them is blank.  Raises `error` where nothing matches."""
+    out: list[tuple[str, str]] = []
+    at = 0
+    while at < len(text):
+        found = word.match(text, at)
+        if found is None:
+            raise error(f"{text[at : at + 20]!r} is not understood")
+        if found.lastgroup:
+            out.append((found.lastgroup, found[0]))
+        at = found.end()
+    return out
