@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 START_SECONDS = 10.0
 END_SECONDS = 5.0
+_LISTENS, _PATH_AT = "00010000", 7
+"""Of a row of /proc/net/unix: the flag `__SO_ACCEPTCON` (<linux/net.h>) and the column of the path."""
 KEEPALIVE_SECONDS = 25
 """Below the 30 s after which the shortest-lived of common NAT mappings for UDP is forgotten."""
 
@@ -86,11 +88,21 @@ def _add(name: str, run_folder: str) -> None:
     while time.monotonic() < until:
         if process.poll() is not None:
             break
-        if is_wireguard(name):
+        if _answers(name) and is_wireguard(name):
             return
         time.sleep(0.02)
     words = log.read_text("utf-8", "replace")[-500:].strip()
     raise AgentError(SYSTEM, f"wireguard-go did not start: {words or 'it said nothing'}")
+
+
+def _answers(name: str) -> bool:
+    """wireguard-go listens on its control socket.
+
+    `wg` may not be asked before: a socket that is bound and does not listen yet refuses, which `wg` takes for one left behind, and it removes it (so
+    wireguard-go ended with `Failed to listen on uapi socket`, about once in forty starts).
+    """
+    sockets = (line.split() for line in Path("/proc/self/net/unix").read_text("utf-8", "replace").splitlines())
+    return any(row[-1].endswith(f"/{name}.sock") and row[3] == _LISTENS for row in sockets if len(row) > _PATH_AT)
 
 
 def set_peers(config: TunnelConfig, peers: tuple[Peer, ...]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
 import struct
 import subprocess
 from pathlib import Path
@@ -151,3 +153,15 @@ def test_a_process_of_the_same_id_is_not_ended(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(wireguard, "_started", lambda _: "200")
     wireguard._end({"pid": 1, "started": "100"})
     assert killed == []
+
+
+def test_wireguard_go_is_asked_only_once_it_listens(tmp_path: Path) -> None:
+    """`wg` removes a socket that is bound and does not listen yet."""
+    name = f"wg{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as control:
+        assert not wireguard._answers(name)
+        control.bind(str(tmp_path / f"{name}.sock"))
+        assert not wireguard._answers(name)
+        control.listen()
+        assert wireguard._answers(name)
+    assert not wireguard._answers(name)
