@@ -130,7 +130,64 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     ("SKY-RUN-506", "tunnel: an endpoint, a key or a proof was refused", "see the message; never re-use a proof"),
     ("SKY-RUN-507", "tunnel: packets of that size do not pass", "lower the tunnel's MTU"),
-    ("SKY-RUN-508", "a machine that is off is billed on there", "`skyplan destroy` once the job has ended"),
+    (
+        "SKY-RUN-508",
+        "a machine that is off is billed on there",
+        "run `skyplan reap`, or `skyplan destroy` once the job has ended",
+    ),
+    (
+        "SKY-RUN-509",
+        "an older generation was fenced: what it still sends does not count",
+        "nothing is left to do: its nodes end",
+    ),
+    ("SKY-RUN-510", "the control plane does not answer", "nodes run on and keep their reports; see `/healthz`"),
+    (
+        "SKY-RUN-511",
+        "a checkpoint was skipped: torn, foreign or not authentic",
+        "see its reason; the newest valid one is used",
+    ),
+    (
+        "SKY-RUN-512",
+        "record and store disagree about the newest checkpoint",
+        "the file's step won and the record was corrected",
+    ),
+    (
+        "SKY-RUN-513",
+        "a data credential could not be renewed for a while",
+        "see the broker's log; the job is asked to checkpoint before the credential ends",
+    ),
+    (
+        "SKY-RUN-514",
+        "a data credential is about to end",
+        "the job was asked to checkpoint; it goes on when the broker answers",
+    ),
+    (
+        "SKY-RUN-515",
+        "the broker refused a credential",
+        "see its reason: it mints what an applied, approved plan grants and nothing else",
+    ),
+    (
+        "SKY-RUN-516",
+        "a node could not prove which machine it is",
+        "see the reason; the proof must be the platform's own and of this job's machine",
+    ),
+    (
+        "SKY-RUN-517",
+        "the node's spool is full: the oldest progress was dropped",
+        "free disk space, or bring the control plane back",
+    ),
+    ("SKY-RUN-518", "the cloud takes the node away", "the job was asked to checkpoint; plan again to place it anew"),
+    ("SKY-RUN-519", "a machine was ended that nobody needed any more", "nothing is left to do"),
+    ("SKY-RUN-520", "the server's settings are wrong", "see each line's hint"),
+    ("SKY-RUN-521", "that is not allowed for this role or job", "ask who owns the server's settings"),
+    ("SKY-RUN-522", "the job ended with an error", "see `skyplan logs`"),
+    ("SKY-RUN-523", "a store refused or did not answer", "see its message; a listing that fails is no empty listing"),
+    ("SKY-RUN-524", "an exported record cannot be used here", "see what is named; nothing was written"),
+    (
+        "SKY-RUN-525",
+        "a run is past its hard end in hours or USD",
+        "its nodes are ended; apply again to go on from its checkpoint",
+    ),
 )
 
 _ALL = (*_ROWS, *_IAM_ROWS)

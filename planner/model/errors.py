@@ -6,6 +6,7 @@ SkyplanError
 ├── StalePlan             a plan that may not be applied (any more); carries Diagnostics
 ├── LeaseHeld             another process works on this job
 ├── StateConflict         a write of an older generation, or a lost compare-and-swap
+├── Refused               what a node sent and the record does not take (planner.model.runtime)
 ├── MissingPart           an optional program or package is not installed
 ├── TerraformError        Terraform ended with an error; carries its diagnostics
 └── CloudError            an answer of a cloud, mapped in planner.clouds

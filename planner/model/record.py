@@ -29,11 +29,12 @@ def moment(text: str) -> datetime:
 
 
 class RunStatus(StrEnum):
-    """A run's life: starting -> running -> (degraded) -> lost | ended, or starting -> failed.
+    """A run's life: starting -> running -> (degraded) -> exited | lost | ended, or starting -> failed.
 
     starting  the generation is issued; Terraform may be at work
     running   every node is alive
     degraded  some nodes are lost
+    exited    the job's own process ended on every node; the nodes may still be there
     lost      every node is lost
     failed    the launch was refused or given up, and what was half made is gone
     ended     destroyed on purpose
@@ -42,15 +43,16 @@ class RunStatus(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     DEGRADED = "degraded"
+    EXITED = "exited"
     LOST = "lost"
     FAILED = "failed"
     ENDED = "ended"
 
 
 #: runs that hold capacity or may come to hold it
-HOLDING = (RunStatus.STARTING, RunStatus.RUNNING, RunStatus.DEGRADED)
+HOLDING = (RunStatus.STARTING, RunStatus.RUNNING, RunStatus.DEGRADED, RunStatus.EXITED)
 #: runs that nodes were started for and that nobody has ended
-LIVE = (RunStatus.RUNNING, RunStatus.DEGRADED, RunStatus.LOST)
+LIVE = (RunStatus.RUNNING, RunStatus.DEGRADED, RunStatus.EXITED, RunStatus.LOST)
 
 
 class NodeStatus(StrEnum):
