@@ -118,6 +118,18 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """What a node learns when it takes its seat.  `stream`, `through`: how far the seat's last stream was taken; "" and 0 at first."""
+
+    session: Session
+    nodes: int
+    manifest_key: bytes
+    stop_at: str | None = None
+    stream: str = ""
+    through: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One thing that a node reports.  `seq` rises within the node's stream; `body` is what its kind says (docs/node-protocol.md)."""
 
