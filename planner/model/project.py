@@ -76,6 +76,7 @@ class Target:
     account           12 digits on AWS, project id on GCP, subscription id on Azure, project id on Nebius; None = as configured
     deployer_role     role the prepare step assumes (AWS ARN); None = the caller's own credentials
     orchestrator_role role the launch step assumes
+    broker_role       who mints data credentials here, by the cloud's own name: a role's ARN, a service account's email, a principal's object id (Azure); None = nobody
     regions           globs; () = all
     permissions_boundary  ARN put on every role skyplan makes
     resource_group    Azure: the user's own group, instead of one that skyplan makes
@@ -88,6 +89,7 @@ class Target:
     account: str | None = None
     deployer_role: str | None = None
     orchestrator_role: str | None = None
+    broker_role: str | None = None
     permissions_boundary: str | None = None
     regions: tuple[str, ...] = ()
     opt_in_zones: tuple[str, ...] = ()
@@ -184,6 +186,20 @@ class Rendezvous:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlane:
+    """Where nodes report and learn what is asked of them (`skyplan serve`), and who mints their data credentials.
+
+    url      as nodes reach it
+    ca_file  on the nodes: certificates of an authority of the user's own, which both services' are checked against; None = the system's
+    broker   `skyplan broker`, as nodes reach it; None = nothing is minted, nodes have their own identity's rights alone
+    """
+
+    url: str
+    ca_file: str | None = None
+    broker: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """skyplan.yaml.  `default_targets` is True where the file names none: one target `default` per cloud then stands."""
 
@@ -210,6 +226,12 @@ class Project:
     """Jobs may ask for nodes in several clouds, joined by a tunnel."""
     federation: tuple[Federation, ...] = ()
     ci: CiSettings | None = None
+    control_plane: ControlPlane | None = None
+
+    @property
+    def broker(self) -> str | None:
+        """Where nodes get data credentials that are minted for them; None where nobody mints."""
+        return self.control_plane.broker if self.control_plane else None
 
     def target(self, name: str) -> Target:
         """The target of that name.  Raises KeyError."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.model import iam_codes
 from planner.model.diagnostic import Diagnostic, Location, ordered
-from planner.model.project import Project, Rendezvous, Suppression, default_targets
+from planner.model.project import ControlPlane, Project, Rendezvous, Suppression, default_targets
 from planner.spec import parts, secret, stores, units
 from planner.spec.backend import backend
 from planner.spec.constraints import CLOUDS, constraints
@@ -88,6 +88,7 @@ def _project(f: Fields, words: Words) -> Project:
         federation=federations(f),
         rendezvous=_rendezvous(f),
         ci=ci_settings(f),
+        control_plane=_control_plane(f, agent=agent_url is not None),
     )
 
 
@@ -174,6 +175,37 @@ def _rendezvous(f: Fields) -> Rendezvous | None:
                 where, "SKY-SPEC-111", f"`rendezvous.secrets.{cloud}` is no reference", secret.REFERENCE_HINT
             )
     return Rendezvous(url=url, secrets=tuple((cloud, ref) for cloud, ref in refs if ref)) if url else None
+
+
+def _control_plane(f: Fields, *, agent: bool) -> ControlPlane | None:
+    """`control_plane: {url, ca_file?, broker?}`.  It is the agent that speaks to it."""
+    c = f.fields("control_plane")
+    if c is None:
+        return None
+    url = c.read(
+        "url", _secure_url, required="say where nodes reach `skyplan serve`, such as https://skyplan.example.com"
+    )
+    ca_file = c.read("ca_file", _node_file)
+    broker = c.read("broker", _secure_url)
+    c.finish()
+    if not agent:
+        hint = "say where nodes fetch the agent, and its SHA-256: it is what speaks to the control plane"
+        f.missing("`agent`", hint)
+    return ControlPlane(url=url, ca_file=ca_file, broker=broker) if url else None
+
+
+def _secure_url(text: str) -> str:
+    if not text.startswith("https://"):
+        raise units.Malformed("is no address of a service", "write https://HOST: tokens go there")
+    return _service_url(text)
+
+
+def _node_file(text: str) -> str:
+    if not re.fullmatch(r"/[A-Za-z0-9._/-]+", text, re.ASCII) or ".." in text.split("/"):
+        raise units.Malformed(
+            "is no file on the nodes", "write its whole path in the machine image, such as /etc/ssl/acme.pem"
+        )
+    return text
 
 
 def _service_url(text: str) -> str:

@@ -65,6 +65,17 @@ def project_properties() -> dict[str, Schema]:
             url=text("Where nodes fetch it.", "https://skyplan.example.com/agent.pyz"),
             sha256=text("Its SHA-256.", pattern="^[0-9a-fA-F]{64}$"),
         ),
+        "control_plane": record(
+            "Where nodes report while a job runs (`skyplan serve`), and who mints their data credentials (`skyplan broker`); needs `agent`.",
+            ("url",),
+            url=text("As nodes reach it.", "https://skyplan.example.com", pattern="^https://"),
+            ca_file=text(
+                "On the nodes: certificates of your own authority, if its are not the system's.",
+                "/etc/ssl/acme.pem",
+                pattern="^/",
+            ),
+            broker=text("The broker, as nodes reach it.", "https://broker.example.com", pattern="^https://"),
+        ),
         "rendezvous": record(
             "Where the nodes of a job in several clouds meet: see `skyplan rendezvous`.",
             ("url",),
@@ -111,6 +122,9 @@ def _target() -> Schema:
             "The role that the prepare step assumes.", "arn:aws:iam::123456789012:role/skyplan-deployer"
         ),
         orchestrator_role=text("The role that the launch step assumes."),
+        broker_role=text(
+            "Who mints data credentials here: a role's ARN on AWS, a service account's email on GCP, a principal's object id on Azure."
+        ),
         permissions_boundary=text("AWS: the policy put as a boundary on every role skyplan makes."),
         kms_key=text(
             "The key that encrypts disks: an ARN on AWS, a Cloud KMS key on GCP, a disk encryption set on Azure."

@@ -87,6 +87,7 @@ def _target(f: Fields, words: Words) -> Target | None:
         account=_account(f, cloud),
         deployer_role=_role(f, "deployer_role", cloud),
         orchestrator_role=_role(f, "orchestrator_role", cloud),
+        broker_role=_role(f, "broker_role", cloud),
         permissions_boundary=_arn(f, "permissions_boundary", "iam", "policy/") if cloud == "aws" else None,
         regions=patterns(f, "regions", known, f"region of {cloud}", strict=False),
         opt_in_zones=f.words("opt_in_zones", f.report.text),
