@@ -188,6 +188,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "a run is past its hard end in hours or USD",
         "its nodes are ended; apply again to go on from its checkpoint",
     ),
+    ("SKY-RUN-526", "a request is not what the protocol says", "agent and server must fit; see docs/node-protocol.md"),
 )
 
 _ALL = (*_ROWS, *_IAM_ROWS)
