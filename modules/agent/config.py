@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from .errors import CONFIG, AgentError
+from .fields import JOB, Fields, is_absolute, is_url
 
 MARGIN_BYTES = 80
 """WireGuard adds 60 bytes over IPv4 and 80 over IPv6; the larger one, as everybody's 1420 of 1500 has it."""
@@ -32,7 +32,6 @@ MAX_BYTES = 1 << 20
 LAST_PORT = 65535
 _INTERFACE = re.compile(r"[a-z][a-z0-9_-]{0,14}", re.ASCII)
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}", re.ASCII)
-_JOB = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _FIELDS = frozenset(
     {
         *("job", "generation", "name", "tunnel_address", "endpoint", "rendezvous", "peers", "interface", "listen_port"),
@@ -102,18 +101,18 @@ def parse(document: Any) -> TunnelConfig:
     """The configuration of a document.  Raises AgentError with every problem."""
     if not isinstance(document, dict):
         raise AgentError(CONFIG, "the configuration must be a JSON object")
-    fields = _Fields(document, "")
+    fields = Fields(document, "")
     fields.only(_FIELDS)
     endpoint = fields.text("endpoint", is_endpoint, "an IPv4 address and port, such as 203.0.113.7:51820")
     interface = fields.text("interface", is_interface, "at most 15 of a-z, 0-9, - and _", "wg0")
     underlay = fields.whole("underlay_mtu", SMALLEST_MTU + MARGIN_BYTES, LARGEST_MTU + MARGIN_BYTES, 1500)
-    folder = fields.text("run_folder", _absolute, "an absolute path", "/run/skyplan")
+    folder = fields.text("run_folder", is_absolute, "an absolute path", "/run/skyplan")
     meeting = _meeting(fields)
     peers = _peers(fields)
     if (meeting is None) == (peers is None):
         fields.wrong.append("give one of `rendezvous` and `peers`")
     config = TunnelConfig(
-        job=fields.text("job", _JOB.fullmatch, "the job's name"),
+        job=fields.text("job", JOB.fullmatch, "the job's name"),
         generation=fields.whole("generation", 1, 999_999_999, None),
         name=fields.text("name", _NAME.fullmatch, "this node's name, such as r00"),
         tunnel_address=fields.text("tunnel_address", is_address, "an IPv4 address, such as 10.251.0.1"),
@@ -123,7 +122,7 @@ def parse(document: Any) -> TunnelConfig:
         mtu=fields.whole("mtu", SMALLEST_MTU, LARGEST_MTU, underlay - MARGIN_BYTES),
         master=fields.text("master", _NAME.fullmatch, "the name of rank 0's node, such as r00", "r00"),
         run_folder=folder,
-        env_file=fields.text("env_file", _absolute, "an absolute path", f"{folder}/{interface}.env"),
+        env_file=fields.text("env_file", is_absolute, "an absolute path", f"{folder}/{interface}.env"),
         verify_seconds=fields.seconds("verify_seconds", 60),
         meeting=meeting,
         peers=peers,
@@ -137,7 +136,7 @@ def peer(document: Any, where: str) -> tuple[Peer | None, tuple[str, ...]]:
     """A peer of a document, and what is wrong with it."""
     if not isinstance(document, dict):
         return None, (where + " must be an object",)
-    fields = _Fields(document, where + ".")
+    fields = Fields(document, where + ".")
     fields.only(_PEER_FIELDS)
     found = Peer(
         name=fields.text("name", _NAME.fullmatch, "a node's name, such as r00"),
@@ -177,40 +176,26 @@ def is_interface(text: str) -> bool:
     return bool(_INTERFACE.fullmatch(text))
 
 
-def _absolute(text: str) -> bool:
-    return text.startswith("/") and "\n" not in text and "\0" not in text
-
-
-def _meeting(fields: _Fields) -> Meeting | None:
+def _meeting(fields: Fields) -> Meeting | None:
     document = fields.document.get("rendezvous")
     if document is None:
         return None
     if not isinstance(document, dict):
         fields.wrong.append("`rendezvous` must be an object")
         return None
-    inner = _Fields(document, "rendezvous.")
+    inner = Fields(document, "rendezvous.")
     inner.only(_RENDEZVOUS_FIELDS)
     meeting = Meeting(
-        url=inner.text("url", _is_url, "an address such as http://198.51.100.4:8443"),
-        secret_file=inner.text("secret_file", _absolute, "an absolute path"),
-        ca_file=inner.text("ca_file", _absolute, "an absolute path", "") or None,
+        url=inner.text("url", is_url, "an address such as http://198.51.100.4:8443"),
+        secret_file=inner.text("secret_file", is_absolute, "an absolute path"),
+        ca_file=inner.text("ca_file", is_absolute, "an absolute path", "") or None,
         timeout_seconds=inner.seconds("timeout_seconds", 1800),
     )
     fields.wrong.extend(inner.wrong)
     return meeting
 
 
-def _is_url(text: str) -> bool:
-    try:
-        url = urlsplit(text)
-        port = url.port
-    except ValueError:
-        return False
-    bare = not (url.username or url.password or url.query or url.fragment) and url.path in {"", "/"}
-    return bare and url.scheme in {"http", "https"} and bool(url.hostname) and port != 0 and text.isprintable()
-
-
-def _peers(fields: _Fields) -> tuple[Peer, ...] | None:
+def _peers(fields: Fields) -> tuple[Peer, ...] | None:
     document = fields.document.get("peers")
     if document is None:
         return None
@@ -221,40 +206,3 @@ def _peers(fields: _Fields) -> tuple[Peer, ...] | None:
     for _, wrong in found:
         fields.wrong.extend(wrong)
     return tuple(one for one, _ in found if one)
-
-
-class _Fields:
-    """Takes fields out of a document and collects what is wrong with them."""
-
-    def __init__(self, document: Any, where: str) -> None:
-        self.document = document
-        self.wrong: list[str] = []
-        self._where = where
-
-    def only(self, names: frozenset[str]) -> None:
-        """Nothing else is there."""
-        self.wrong += [f"`{self._where}{name}` is no field" for name in sorted(set(self.document) - names)]
-
-    def text(self, name: str, good: Any, what: str, default: str | None = None) -> str:
-        """A string that is `good`, or "" and a complaint."""
-        value = self.document.get(name, default)
-        if isinstance(value, str) and (good(value) or (value == default and name not in self.document)):
-            return value
-        self.wrong.append(f"`{self._where}{name}` must be {what}")
-        return ""
-
-    def whole(self, name: str, least: int, most: int, default: int | None) -> int:
-        """An integer within bounds, or the least and a complaint."""
-        value = self.document.get(name, default)
-        if type(value) is int and least <= value <= most:
-            return value
-        self.wrong.append(f"`{self._where}{name}` must be a whole number from {least} to {most}")
-        return least
-
-    def seconds(self, name: str, default: float) -> float:
-        """A positive number up to a day."""
-        value = self.document.get(name, default)
-        if type(value) in {int, float} and 0 < value <= 24 * 3600:
-            return float(value)
-        self.wrong.append(f"`{self._where}{name}` must be a number of seconds, at most a day")
-        return default

@@ -24,3 +24,26 @@ class AgentError(Exception):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class Away(Exception):
+    """What was asked may work later: no connection, a service that starts, is overloaded, or does not know us yet."""
+
+    def __init__(self, message: str, *, word: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.word = word
+        self.retry_after = retry_after
+
+
+class Denied(Exception):
+    """A service's refusal (docs/node-protocol.md).  `word` is what to act on, `code` and the message are for people."""
+
+    def __init__(self, word: str, message: str, *, code: str = "") -> None:
+        super().__init__(message)
+        self.word = word
+        self.code = code
+
+    @property
+    def final(self) -> bool:
+        """The run is over for this node: stop the job, end the node."""
+        return self.word in {"fenced", "ended"}
