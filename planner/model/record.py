@@ -112,7 +112,11 @@ class RunPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One launch attempt of a job, and what became of it.  Of a job in several clouds, cloud to capacity are the first part's (see `parts`)."""
+    """One launch attempt of a job, and what became of it.  Of a job in several clouds, cloud to capacity are the first part's (see `parts`).
+
+    stop_after_hours, budget_usd  its hard ends, counted from `started_at`; None where it has none
+    cut                           from where it started, as `planner.state.cuts` writes it
+    """
 
     job: str
     generation: int
@@ -138,6 +142,8 @@ class Run:
     fenced_at: str | None = None
     cut: str | None = None
     version: int = 0
+    stop_after_hours: float | None = None
+    budget_usd: Decimal | None = None
 
     @property
     def id(self) -> str:

@@ -66,6 +66,8 @@ def run_from(row: Mapping[str, Any]) -> Run:
         fenced_at=row["fenced_at"],
         cut=row["cut"],
         version=row["version"],
+        stop_after_hours=row["stop_after_hours"],
+        budget_usd=Decimal(row["budget_usd"]) if row["budget_usd"] is not None else None,
     )
 
 
@@ -75,6 +77,8 @@ def run_values(run: Run) -> dict[str, Any]:
         **{name: getattr(run, name) for name in RUN_FIELDS},
         "addresses": json.dumps(list(run.addresses)),
         "usd_per_hour": f"{run.usd_per_hour:.4f}",
+        "stop_after_hours": run.stop_after_hours,
+        "budget_usd": f"{run.budget_usd:.4f}" if run.budget_usd is not None else None,
     }
 
 
