@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any
 
+from ..errors import Away
+
 AWS = "http://169.254.169.254"
 AZURE = "http://169.254.169.254"
 GCP_HOST = "metadata.google.internal"
@@ -20,8 +22,8 @@ MAX_BYTES = 64 * 1024
 SECONDS = 2.0
 
 
-class NoAnswer(Exception):
-    """The service is not there or said no; `status` 0 where it is not there.  The text holds no part of an answer."""
+class NoAnswer(Away):
+    """The service is not there or said no, which may pass; `status` 0 where it is not there.  The text holds no part of an answer."""
 
     def __init__(self, what: str, status: int = 0) -> None:
         super().__init__(f"{what}: {f'HTTP {status}' if status else 'no answer'}")
