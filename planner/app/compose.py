@@ -10,8 +10,15 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from planner.app.lookup import instance_type, own_network, region_of, reservation_of, target_of
-from planner.app.rights import placement_paths, policies
+from planner.app.lookup import (
+    DEFAULT_PROVIDER_VERSIONS,
+    instance_type,
+    own_network,
+    region_of,
+    reservation_of,
+    target_of,
+)
+from planner.app.rights import minted_identities, placement_paths, policies
 from planner.model.digest import digest, set_only
 from planner.model.offer import CapacityType, Cloud, Fabric
 from planner.model.plan import Placement, StackRef
@@ -20,6 +27,7 @@ from planner.model.stack import (
     AddressInput,
     ComputeInput,
     NetworkInput,
+    NodeAgent,
     NodeTemplate,
     StackSet,
     Tunnel,
@@ -35,13 +43,6 @@ if TYPE_CHECKING:
     from planner.model.project import Project
     from planner.model.workload import Workload
 
-#: what is tested: the versions whose schemas are shipped; AWS is applied with 5.100.0 too (docs/decisions/0009)
-DEFAULT_PROVIDER_VERSIONS = {
-    Cloud.AWS: ">= 5.100.0, < 7.0.0",
-    Cloud.GCP: ">= 6.50.0, < 7.0.0",
-    Cloud.AZURE: ">= 4.55.0, < 5.0.0",
-    Cloud.NEBIUS: ">= 0.6.32, < 0.7.0",
-}
 #: WireGuard over the smallest network on the way: Google's default of 1,460 bytes less WireGuard's 80
 TUNNEL_MTU = 1380
 
@@ -212,6 +213,22 @@ def _access(placement: Placement, siblings: Sequence[Placement], setting: _Setti
         snippets=snippets,
         orchestrator=target.orchestrator_role,
         spot_templates=tuple(sorted(spot)),
+        data_identities=minted_identities(workload, placement, project),
+        agent=_agent(project) if Cloud(placement.cloud) is Cloud.AWS else None,
+    )
+
+
+def _agent(project: Project) -> NodeAgent | None:
+    """Under which jobs run, where skyplan.yaml says where it is fetched and whom it speaks to."""
+    control = project.control_plane
+    if control is None or not (project.agent_url and project.agent_sha256):
+        return None
+    return NodeAgent(
+        url=project.agent_url,
+        sha256=project.agent_sha256,
+        control_url=control.url,
+        ca_file=control.ca_file,
+        broker_url=control.broker,
     )
 
 
@@ -244,6 +261,7 @@ def _compute(placement: Placement, generation: int, setting: _Setting, *, plan_i
         kms_key_arn=target_of(project, placement).kms_key_arn if whole else None,
         in_group=reserved is not None and reserved.in_group,
         capacity_block=reserved is not None and reserved.capacity_block,
+        agent=_agent(project) if whole else None,
     )
 
 

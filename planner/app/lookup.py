@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.model.offer import Cloud
+
 if TYPE_CHECKING:
     from planner.model.market import Market
     from planner.model.offer import InstanceType, Region
     from planner.model.plan import Placement
     from planner.model.project import OwnNetwork, Project, Reservation, Target
+
+
+#: what is tested: the versions whose schemas are shipped; AWS is applied with 5.100.0 too (docs/decisions/0009)
+DEFAULT_PROVIDER_VERSIONS = {
+    Cloud.AWS: ">= 5.100.0, < 7.0.0",
+    Cloud.GCP: ">= 6.50.0, < 7.0.0",
+    Cloud.AZURE: ">= 4.55.0, < 5.0.0",
+    Cloud.NEBIUS: ">= 0.6.32, < 0.7.0",
+}
 
 
 def instance_type(market: Market, placement: Placement) -> InstanceType:

@@ -27,7 +27,7 @@ from planner.model.grants import Grant
 from planner.model.ledger import Ledger
 from planner.model.offer import Cloud
 from planner.model.plan import METHOD, Caveat, Placement, PlacementPlan, PlanStatus, StackRef
-from planner.model.reach import DataPath, Reach
+from planner.model.reach import DataPath
 from planner.placement.address import addresses, tunnel_addresses, zone_cidrs
 from planner.placement.fleet import Placed, Policy, ledger_digest, memory_digest, moment
 from planner.placement.fleet import plan as place
@@ -187,9 +187,7 @@ def complete(placed: Placed, taken: Ledger, read: inputs.Inputs, policy: Policy,
 
 def _out_of_reach(p: Placement, access: dict[str, tuple[DataPath, ...]]) -> bool:
     """Whether the nodes would have no credentials for one of the job's stores."""
-    return any(
-        path.reach is Reach.BROKER for piece in p.pieces for path in access.get(f"{piece.cloud}:{piece.target}", ())
-    )
+    return any(path.out_of_reach for piece in p.pieces for path in access.get(f"{piece.cloud}:{piece.target}", ()))
 
 
 def _own_notes(
@@ -244,7 +242,7 @@ def _standing_caveats(
     p: Placement, workload: Workload, project: Project, paths: Sequence[DataPath]
 ) -> tuple[Caveat, ...]:
     """What no offer says by itself: no agent yet, stores without credentials, nothing that stops a job which never ends."""
-    found = [BARE, *caveats(paths)]
+    found = [*([] if project.control_plane and project.agent_url else [BARE]), *caveats(paths)]
     if compose.hard_end_hours(workload, float(p.usd_per_hour)) is None:
         found.append(ENDLESS)
     if any(piece.cloud == Cloud.AZURE for piece in p.pieces):

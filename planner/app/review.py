@@ -20,7 +20,6 @@ from planner.model.diagnostic import Diagnostic, Severity, ordered
 from planner.model.digest import digest
 from planner.model.errors import InputError, StalePlan
 from planner.model.offer import Cloud
-from planner.model.reach import Reach
 from planner.model.record import LIVE, RunStatus
 from planner.model.words import words_of
 from planner.spec.normal import project_document, workload_document, workload_from_document
@@ -132,7 +131,7 @@ def _lacking(plan: PlacementPlan, p: Placement, project: Project, own_credential
         if why := no_tunnel(piece, project):
             return Diagnostic(code="SKY-RUN-505", summary=f"{piece.offer_id}: {why}", hint="see `agent`, `rendezvous`")
         paths = plan.access.get(f"{piece.cloud}:{piece.target}", ())
-        without = [path.uri for path in paths if path.reach is Reach.BROKER]
+        without = [path.uri for path in paths if path.out_of_reach]
         if without and not own_credentials:
             summary = f"{piece.offer_id}: nodes there would have no credentials for {', '.join(without)}"
             return Diagnostic(code="SKY-APPLY-327", summary=summary)

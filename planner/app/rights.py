@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.app.data_identities import data_identities, data_snippets, held_by_nodes
 from planner.app.lookup import target_of
 from planner.iam import aws, azure, gcp, nebius
 from planner.iam.grants import grants_for
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Placement
     from planner.model.project import Project
     from planner.model.reach import DataPath
-    from planner.model.stack import PolicyDocument
+    from planner.model.stack import DataIdentity, PolicyDocument
     from planner.model.workload import Workload
 
 
@@ -54,9 +55,25 @@ def grants_digest(grants: Sequence[Grant]) -> str:
 def policies(
     workload: Workload, placement: Placement, project: Project
 ) -> tuple[tuple[PolicyDocument, ...], tuple[str, ...]]:
-    """What the nodes may do in the cloud's own shape, and what owners of stores have to allow themselves."""
+    """What the nodes' own identity may do in the cloud's own shape, and what owners of stores have to allow themselves."""
+    paths = placement_paths(workload, placement, project)
+    whole = placement_grants(workload, placement, project)
+    documents, snippets = _of_nodes(workload, placement, project, held_by_nodes(whole, paths))
+    more = data_snippets(workload, placement, project, whole, paths)
+    return documents, tuple(dict.fromkeys((*snippets, *more)))
+
+
+def minted_identities(workload: Workload, placement: Placement, project: Project) -> tuple[DataIdentity, ...]:
+    """What the broker becomes for the nodes of this placement."""
+    paths = placement_paths(workload, placement, project)
+    return data_identities(workload, placement, project, placement_grants(workload, placement, project), paths)
+
+
+def _of_nodes(
+    workload: Workload, placement: Placement, project: Project, grants: tuple[Grant, ...]
+) -> tuple[tuple[PolicyDocument, ...], tuple[str, ...]]:
     target, region = target_of(project, placement), placement.region
-    account, grants = target.account, placement_grants(workload, placement, project)
+    account = target.account
     match Cloud(placement.cloud):
         case Cloud.AWS:
             tokens = aws.token_policy(placement_paths(workload, placement, project))

@@ -19,6 +19,8 @@ IMAGE_OWNER: Final = "amazon"
 NODE_SERVICE: Final = "ec2.amazonaws.com"
 #: the boundary of nodes, by the word that a renderer makes a name of
 NODE_BOUNDARY: Final = "node-boundary"
+#: the boundary of what the broker becomes
+DATA_BOUNDARY: Final = "data-boundary"
 _PLAN, _DEPLOY, _LAUNCH, _MINT = Identity.PLANNER, Identity.DEPLOYER, Identity.ORCHESTRATOR, Identity.BROKER
 
 #: (identity, permission, what is acted on, bounds, why)

@@ -9,7 +9,7 @@ from planner.iam.paths import data_paths
 from planner.model.grants import Grant, Identity, Permission
 from planner.model.offer import Cloud
 from planner.model.project import Project, Target
-from planner.model.stack import Reach
+from planner.model.stack import DataPath, Reach
 from planner.model.workload import ObjectPrefix, SecretRef, Workload
 
 NO_FEDERATION = Project()
@@ -29,7 +29,7 @@ def grants_for(workload: Workload, target: Target, cloud: Cloud, project: Projec
     Rights in another cloud's store are listed too, so that a review sees them; no policy of this cloud can render them, and the reason says where
     credentials for them come from.
     """
-    ways = {path.uri: path.reach for path in data_paths(workload, project, target, cloud)}
+    ways = {path.uri: path for path in data_paths(workload, project, target, cloud)}
     out: set[Grant] = set()
 
     def add(identity: Identity, permission: Permission, at: ObjectPrefix, why: str) -> None:
@@ -48,9 +48,11 @@ def grants_for(workload: Workload, target: Target, cloud: Cloud, project: Projec
     return tuple(sorted(out))
 
 
-def _away(at: ObjectPrefix, way: Reach) -> str:
+def _away(at: ObjectPrefix, path: DataPath) -> str:
     """Where credentials come from, if not with the node."""
-    match way:
+    if path.minted:
+        return " (minted by the broker)"
+    match path.reach:
         case Reach.PLATFORM:
             return ""
         case Reach.FEDERATION:

@@ -53,7 +53,14 @@ def data_paths(workload: Workload, project: Project, target: Target, cloud: Clou
     for at, write in (*((at, False) for at in read), *((at, True) for at in written)):
         places.setdefault(at.uri, at)
         writes[at.uri] = writes.get(at.uri, False) or write
-    return _one_identity(_path(places[uri], writes[uri], project, target, cloud) for uri in sorted(places))
+    found = _one_identity(_path(places[uri], writes[uri], project, target, cloud) for uri in sorted(places))
+    return tuple(_second(path, places[path.uri], project, target) for path in found)
+
+
+def _second(path: DataPath, at: ObjectPrefix, project: Project, target: Target) -> DataPath:
+    """What federation cannot reach beside another store, the broker mints where there is one."""
+    holder = identity_target(at, project, target) if path.out_of_reach else None
+    return _minted(at, path.write, holder) if holder else path
 
 
 def _one_identity(paths: Iterable[DataPath]) -> tuple[DataPath, ...]:
@@ -70,8 +77,25 @@ def _one_identity(paths: Iterable[DataPath]) -> tuple[DataPath, ...]:
     return tuple(out)
 
 
+def identity_target(at: ObjectPrefix, project: Project, target: Target) -> Target | None:
+    """The target that holds the identity which the broker becomes for a store: the nodes' own where it is of the store's cloud, else the first that names a broker.
+
+    None where nobody mints, or no target of that cloud says who does (`broker_role`).
+    """
+    if project.broker is None:
+        return None
+    mine = [one for one in (target, *project.targets) if one.cloud.value == at.store.cloud]
+    return next((one for one in mine if one.broker_role and one.account), None)
+
+
+def minted(at: ObjectPrefix, write: bool, project: Project, target: Target, cloud: Cloud) -> Target | None:
+    """Where the broker mints credentials for it: all that is written, so that a generation's credential ends with it, and what nothing else reaches."""
+    holder = identity_target(at, project, target)
+    return holder if holder and (write or reach(at, project, cloud) is Reach.BROKER) else None
+
+
 def reach(at: ObjectPrefix, project: Project, cloud: Cloud) -> Reach:
-    """How a node in `cloud` reaches the store."""
+    """How a node in `cloud` reaches the store, if nobody mints."""
     if at.store is Store.NEBIUS:
         return Reach.BROKER
     if at.store.cloud == cloud.value:
@@ -92,6 +116,9 @@ def _matches(stores: tuple[str, ...], uri: str) -> bool:
 
 
 def _path(at: ObjectPrefix, write: bool, project: Project, target: Target, cloud: Cloud) -> DataPath:
+    holder = minted(at, write, project, target, cloud)
+    if holder is not None:
+        return _minted(at, write, holder)
     way = reach(at, project, cloud)
     entry = federation(at, project, cloud)
     settings = entry.settings if way is Reach.FEDERATION and entry else ()
@@ -102,6 +129,15 @@ def _path(at: ObjectPrefix, write: bool, project: Project, target: Target, cloud
     else:
         detail = _by_broker(at, cloud)
     return DataPath(uri=at.uri, write=write, reach=way, detail=detail, settings=settings)
+
+
+def _minted(at: ObjectPrefix, write: bool, holder: Target) -> DataPath:
+    detail = (
+        f"minted by the broker: an identity of the job's own in target `{holder.name}` of {holder.cloud.value} {_does(write)} it, "
+        "for an hour at a time, renewed on the node"
+    )
+    settings = (("identity_account", holder.account or ""), ("identity_target", holder.name))
+    return DataPath(uri=at.uri, write=write, reach=Reach.BROKER, detail=detail, settings=settings)
 
 
 def _does(write: bool) -> str:
@@ -150,5 +186,5 @@ def caveats(paths: Iterable[DataPath]) -> tuple[Caveat, ...]:
             text=f"{p.uri}: credentials for it are not available in this version, so the job cannot reach it unless it brings its own",
         )
         for p in paths
-        if p.reach is Reach.BROKER
+        if p.out_of_reach
     )

@@ -9,12 +9,19 @@ import hashlib
 import uuid
 
 from planner.model.grants import Identity
+from planner.model.offer import Cloud
 
 #: what each kind of stack's name begins with, by who keeps its state
 STATE_OF = {Identity.DEPLOYER: ("acc-", "adr-", "net-"), Identity.ORCHESTRATOR: ("cmp-",)}
 #: Azure: roles that an access stack assigns, made once by the foundation
 CHECKPOINTS, IDENTITY_USER, NODE_JOIN = "checkpoints", "identity-user", "node-join"
+#: GCP: the one right by which the broker takes on a data identity; the foundation makes the role, an access stack gives it on its one account
+MINTS = "broker-mints"
 _DIGITS = 8
+#: keys of the tags that a session of a data identity carries, and no others; AWS: its trust policy says so
+SESSION_TAGS = ("skyplan:generation", "skyplan:job", "skyplan:project", "skyplan:rank")
+#: seconds: a broker that became one role holds the next for an hour at most (role chaining; STS, AssumeRole, 2026-11)
+DATA_SESSION_SECONDS = 3600
 
 
 def control_name(project: str, word: str, *, limit: int = 63) -> str:
@@ -43,3 +50,45 @@ def role_name(project: str, target: str, word: str) -> str:
 def role_guid(subscription: str, project: str, target: str, word: str) -> str:
     """Azure: id of a role that the foundation makes, known before it is made, so that a condition can name it."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"skyplan:{subscription.lower()}/{project}/{target}/{word}"))
+
+
+def data_identity_name(cloud: Cloud, project: str, job: str, place: tuple[str, str, str]) -> str:
+    """What a job's access stack calls the identity that the broker becomes for its nodes, in the store's `cloud`.
+
+    place  (cloud, target, region) that the nodes run in: each access stack makes its own
+    AWS a role's name, GCP an account id, Nebius a service account's name.  Azure "": there the broker signs with its own rights, which the access stack gives it.
+    """
+    text = f"skyplan-{project}-dat-{job}--{'-'.join(place)}"
+    digits = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+    match cloud:
+        case Cloud.AWS:
+            return text if len(text) <= 64 else f"{text[:55]}-{digits}"  # noqa: PLR2004 - IAM: a role's name
+        case Cloud.GCP:
+            # 30 characters hold no whole path, so the hash of it is always there
+            return f"skyplan-d-{job[:11].strip('-')}-{digits}"
+        case Cloud.NEBIUS:
+            return text if len(text) <= 63 else f"{text[:54]}-{digits}"  # noqa: PLR2004 - Nebius: any name
+        case Cloud.AZURE:
+            return ""
+
+
+def data_identity(
+    cloud: Cloud, account: str, project: str, job: str, place: tuple[str, str, str], *, partition: str = "aws"
+) -> str:
+    """The same in full, as the broker asks the cloud for it: a role's ARN, an account's email; on Nebius and Azure as `data_identity_name`.
+
+    account  of the target that holds it: 12 digits, the GCP project
+    """
+    name = data_identity_name(cloud, project, job, place)
+    match cloud:
+        case Cloud.AWS:
+            return f"arn:{partition}:iam::{account}:role{data_path(project)}{name}"
+        case Cloud.GCP:
+            return f"{name}@{account}.iam.gserviceaccount.com"
+        case _:
+            return name
+
+
+def data_path(project: str) -> str:
+    """AWS: where data identities live; apart from the nodes' roles, since their boundary is another."""
+    return f"/skyplan/{project}/data/"

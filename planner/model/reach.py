@@ -22,7 +22,8 @@ class DataPath:
     uri      prefix, `gs://bucket/prefix/`
     write    checkpoints and results go there
     detail   one sentence: which identity, which role, what is still missing
-    settings what the node needs for federation, no secret: names from skyplan.yaml (`aws_role_arn`, `gcp_provider` …)
+    settings what the node needs for federation, no secret: names from skyplan.yaml (`aws_role_arn`, `gcp_provider` …); of what the broker mints:
+             `identity_target`, `identity_account`: which target holds the identity that it becomes (`planner.model.control_names.data_identity`)
     """
 
     uri: str
@@ -30,6 +31,16 @@ class DataPath:
     reach: Reach
     detail: str
     settings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def minted(self) -> bool:
+        """The broker mints credentials for it."""
+        return self.reach is Reach.BROKER and bool(self.settings)
+
+    @property
+    def out_of_reach(self) -> bool:
+        """There are no credentials for it, unless the job brings its own."""
+        return self.reach is Reach.BROKER and not self.settings
 
     def document(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -88,6 +88,23 @@ class Tunnel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAgent:
+    """The program under which a job runs on its nodes, and whom it speaks to.  No secret: nodes prove who they are by their platform's own words.
+
+    url, sha256  where it is fetched, and what it must be
+    control_url  `skyplan serve`
+    ca_file      on the node: an authority of the user's own, for both services; None = the system's
+    broker_url   `skyplan broker`; None = nothing is minted
+    """
+
+    url: str
+    sha256: str
+    control_url: str
+    ca_file: str | None = None
+    broker_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AddressInput(StackBase):
     """Per part of a tunnelled job: public endpoints, reserved before anything else, so that no stack waits for another.
 
@@ -143,6 +160,35 @@ class PolicyDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DataIdentity:
+    """What the broker becomes for a short time, on behalf of one job's nodes: an identity in a store's cloud, cut to the job's prefixes there.
+
+    cloud, target, account  where it is made; not where the nodes run, if the store is another cloud's
+    name      in that cloud; Azure "": the broker itself gets the rights
+    broker    who alone may become it, by the cloud's own name (`broker_role` of the target)
+    role_arn  who makes it: the target's deployer; None = the caller
+    region    AWS: of the provider, IAM has none
+    boundary  AWS: the boundary of data identities, an ARN; None without a foundation
+    mint_role GCP: the foundation's role with which it may be taken on, by its whole name
+    provider_version  of that cloud's provider
+    """
+
+    cloud: Cloud
+    target: str
+    account: str
+    name: str
+    broker: str
+    policies: tuple[PolicyDocument, ...]
+    provider_version: str
+    region: str = ""
+    role_arn: str | None = None
+    boundary: str | None = None
+    mint_role: str | None = None
+    tenant: str | None = None
+    resource_group: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AccessInput(StackBase):
     """Per job, target and region: the nodes' identity, launch templates, placement group.
 
@@ -151,6 +197,8 @@ class AccessInput(StackBase):
     orchestrator who launches, by the target's own words (`orchestrator_role`): it alone may hand the nodes' identity on; None = the caller, nothing is given
     spot_templates  AWS: keys of those templates that are bought as spot; each gets a second one (`spot_key`), whose spot requests carry the tags by which
                  the orchestrator may cancel them.  A template that tags spot requests launches nothing else, EC2 refuses it
+    data_identities  what the broker becomes for these nodes, one per cloud and target whose stores they reach by it
+    agent        the program that the job runs under; None = bare
     """
 
     workload: Workload
@@ -165,6 +213,8 @@ class AccessInput(StackBase):
     snippets: tuple[str, ...] = ()
     orchestrator: str | None = None
     spot_templates: tuple[str, ...] = ()
+    data_identities: tuple[DataIdentity, ...] = ()
+    agent: NodeAgent | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +226,7 @@ class ComputeInput(StackBase):
     kms_key_arn                  the user's own disk key, by the cloud's name for it
     in_group                     RESERVED only: the reservation was made inside the placement group
     capacity_block               RESERVED only: a block of capacity bought for a time, which has a market of its own (AWS)
+    agent                        as `node`: where the job runs under it
     """
 
     job: str
@@ -197,6 +248,7 @@ class ComputeInput(StackBase):
     kms_key_arn: str | None = None
     in_group: bool = False
     capacity_block: bool = False
+    agent: NodeAgent | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
