@@ -1,7 +1,7 @@
 """Making a reviewed plan real.
 
   recover     what an earlier run left half made (planner.app.recover)
-  standing    what runs already: the same placement is no change, another one is refused
+  standing    what runs already: the same placement is no change, another one is refused; a job that has exited does not run, its nodes are ended
   prepare     network and access of the choice, and of the next regions a failover may need (planner.app.prepare)
   launch      candidates in the plan's order, each a generation of its own, until one runs (planner.app.launch)
 
@@ -19,7 +19,7 @@ from planner.app.launch import Part, launch_parts, run_of
 from planner.app.lease import held
 from planner.app.lookup import instance_type
 from planner.app.prepare import Preparer, give_back_endpoints
-from planner.app.recover import recover
+from planner.app.recover import finish_ending, recover
 from planner.app.steps import Refused, stack_of
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import SkyplanError, StalePlan, StateConflict, TerraformError
@@ -92,6 +92,7 @@ def apply(order: Order, ports: Ports) -> Applied:
                 raise StalePlan(order.stale)
             try:
                 secrets_guard.refuse_plan(plan)
+                _end_exited(ports, writer)
                 guarded = replace(ports, synth=secrets_guard.guarded(ports.synth))
                 run = _Candidates(order, guarded, writer).first_that_runs(refused)
             except StateConflict:
@@ -112,8 +113,8 @@ def standing(order: Order, runs: Sequence[Run]) -> Run | None:
     """The run that makes applying unnecessary, None if a launch is due.  Raises StalePlan."""
     plan = order.plan
     for run in runs:
-        if run.status not in LIVE:
-            continue
+        if run.status not in LIVE or run.status is RunStatus.EXITED:
+            continue  # of a job that has exited nothing runs: what is left of its nodes is ended before the next launch
         same = run.plan_digest == plan.digest or run.placement_id == plan.choice.placement_id
         if same and run.status is RunStatus.RUNNING:
             return run
@@ -133,6 +134,16 @@ def standing(order: Order, runs: Sequence[Run]) -> Run | None:
         summary = f"this plan was applied already, as {before[-1].id} ({before[-1].status.value})"
         raise _stale("SKY-APPLY-303", summary, "give --again to launch it once more")
     return None
+
+
+def _end_exited(ports: Ports, writer: Writer) -> None:
+    """The nodes of a job that has exited, which may be there still, bill and hold its pool.  Raises TerraformError (325)."""
+    for run in ports.record.runs(writer.job):
+        if run.status is RunStatus.EXITED:
+            stacks = [
+                s for s in ports.record.stacks(writer.job) if s.kind == "compute" and s.generation == run.generation
+            ]
+            finish_ending(ports, writer, run, stacks)
 
 
 def _stale(code: str, summary: str, hint: str) -> StalePlan:
@@ -190,7 +201,8 @@ class _Candidates:
             )
         types = [(piece.nodes, instance_type(ports.market, piece)) for piece in p.pieces]
         gpus, vcpus = sum(n * t.gpu_count for n, t in types), sum(n * t.vcpus for n, t in types)
-        run = writer.issue(run_of(plan, p, gpus=gpus, vcpus=vcpus), ports.clock.now())
+        limits = self._order.workload.constraints
+        run = writer.issue(run_of(plan, p, limits, gpus=gpus, vcpus=vcpus), ports.clock.now())
         endpoints = {rank: address for _, ready in prepared for rank, address in ready.endpoints.items()}
         parts: list[Part] = []
         for piece, given, (_, ready) in zip(p.pieces, self._sets(p, run.generation, endpoints), prepared, strict=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from planner.app.steps import destroy_all, end_strangers, refuse
@@ -19,6 +20,7 @@ from planner.model.stack import rank_key
 if TYPE_CHECKING:
     from planner.app.ports import Ports
     from planner.model.plan import Placement, PlacementPlan
+    from planner.model.workload import Constraints
     from planner.state.writer import Writer
 
 
@@ -44,8 +46,8 @@ RIGHTS_SETTLE = {
 RIGHTS_LOOK_SECONDS = 5.0
 
 
-def run_of(plan: PlacementPlan, placement: Placement, *, gpus: int, vcpus: int) -> Run:
-    """The run of a ranked placement, without a generation yet."""
+def run_of(plan: PlacementPlan, placement: Placement, limits: Constraints, *, gpus: int, vcpus: int) -> Run:
+    """The run of a ranked placement, without a generation yet.  `limits`: of the workload; each run has the whole of both its hard ends."""
     return Run(
         job=plan.name,
         generation=0,
@@ -65,6 +67,8 @@ def run_of(plan: PlacementPlan, placement: Placement, *, gpus: int, vcpus: int) 
         vcpus=vcpus,
         addresses=placement.addresses,
         usd_per_hour=placement.usd_per_hour,
+        stop_after_hours=limits.stop_after_hours,
+        budget_usd=Decimal(str(limits.max_usd_total)) if limits.max_usd_total is not None else None,
     )
 
 

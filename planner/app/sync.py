@@ -77,17 +77,20 @@ def _look(run: Run, ports: Ports, writer: Writer) -> tuple[list[int], list[str]]
         for i in ports.lister(*place).instances(project=ports.project.name, job=run.job, generation=run.generation)
     }
     nodes = ports.record.nodes(run.job, run.generation)
-    lost = [
-        replace(n, status=NodeStatus.LOST)
-        for n in nodes
-        if n.status is NodeStatus.RUNNING and n.instance_id not in alive
-    ]
-    left = sum(n.status is NodeStatus.RUNNING for n in nodes) - len(lost)
-    if lost:
-        status = RunStatus.DEGRADED if left else RunStatus.LOST
-        text = ", ".join(f"r{n.rank:02d} ({n.instance_id})" for n in lost) + " lost"
-        writer.seen(run.generation, lost, status, ports.clock.now(), text)
-    return [n.rank for n in lost], sorted(alive - {n.instance_id for n in nodes})
+    gone = [n for n in nodes if n.status is NodeStatus.RUNNING and n.instance_id not in alive]
+    strangers = sorted(alive - {n.instance_id for n in nodes})
+    left = sum(n.status is NodeStatus.RUNNING for n in nodes) - len(gone)
+    if not gone:
+        return [], strangers
+    # of a job that has exited no node is lost: its agents ended them
+    exited = run.status is RunStatus.EXITED
+    whole, part = (RunStatus.ENDED, RunStatus.EXITED) if exited else (RunStatus.LOST, RunStatus.DEGRADED)
+    status = NodeStatus.ENDED if exited else NodeStatus.LOST
+    text = ", ".join(f"r{n.rank:02d} ({n.instance_id})" for n in gone) + f" {status.value}"
+    writer.seen(
+        run.generation, [replace(n, status=status) for n in gone], part if left else whole, ports.clock.now(), text
+    )
+    return [] if exited else [n.rank for n in gone], strangers
 
 
 def _places(run: Run, ports: Ports) -> list[tuple[str, str, str]]:
@@ -154,7 +157,8 @@ def _adopt(foreign: Foreign, p: Placement, nodes: tuple[Node, ...], ports: Ports
     (given,) = compose.stack_sets(plan.ranked, p, foreign.workload, ports.project, ports.market, generation=generation)
     network, access = (_outputs(foreign, p, kind, ports) for kind in ("network", "access"))
     t = instance_type(ports.market, p)
-    writer.issue(run_of(plan, p, gpus=p.nodes * t.gpu_count, vcpus=p.nodes * t.vcpus), now, generation=generation)
+    run = run_of(plan, p, foreign.workload.constraints, gpus=p.nodes * t.gpu_count, vcpus=p.nodes * t.vcpus)
+    writer.issue(run, now, generation=generation)
     rows: list[tuple[Any, dict[str, Any]]] = [
         (given.network, {}),
         (given.access, access_variables(given.access, network)),

@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "apply": ("planner.cli.apply_cmd", "Make a reviewed plan real through Terraform"),
     "status": ("planner.cli.status_cmd", "Show what runs, where and at what price"),
     "sync": ("planner.cli.sync_cmd", "Let the record learn what really runs"),
+    "reap": ("planner.cli.reap_cmd", "End what should not be billed any more"),
     "destroy": ("planner.cli.destroy_cmd", "Stop a job and leave nothing behind"),
     "rendezvous": ("planner.cli.rendezvous_cmd", "Let the nodes of a tunnel find each other"),
     "audit": ("planner.cli.audit_cmd", "Find what grants too much, and show what a change widens"),

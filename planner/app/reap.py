@@ -1,0 +1,334 @@
+"""Ending what should not be billed any more: machines of runs that are over, were fenced, or are past their hard end.
+
+A machine is ended only where its tags name the project, a job of the record and a generation whose run is over by the record (`over`); one that the newest
+living generation owns never is.  Machines of a generation that no record knows are named, and ended on request only.  Acts as the orchestrator of each target,
+launches nothing, and touches no Terraform state: the next `apply` or `destroy` finds the stack's machines gone.  A cloud that does not answer stops no other.
+Never run against a live cloud.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from planner.app.launch import ended
+from planner.app.lease import held
+from planner.app.steps import LOOK_SECONDS, MOST_LOOKS
+from planner.model.diagnostic import Diagnostic, Severity
+from planner.model.errors import CloudError, LeaseHeld, SkyplanError
+from planner.model.record import LIVE, Event, Run, RunStatus, moment
+from planner.model.runtime import NodeSeen
+
+if TYPE_CHECKING:
+    from planner.app.ports import Ports
+    from planner.clouds.port import Instance
+    from planner.state.writer import Writer
+
+GRACE = timedelta(minutes=5)
+"""How long the nodes of a job that has exited may take to deliver their last reports and to end themselves."""
+BOOT = timedelta(minutes=15)
+"""A node counts its hard end from its boot, the record from the launch before it: the node's own end shall come first."""
+
+Place = tuple[str, str, str]
+"""Cloud, target, region."""
+Heard = Callable[[str, int], Sequence[NodeSeen]]
+"""When the nodes of (job, generation) were last heard of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Found:
+    """A machine, where it is, whose it says it is, and why it is ended or left."""
+
+    cloud: str
+    target: str
+    region: str
+    job: str
+    generation: int
+    id: str
+    state: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaped:
+    """One pass.
+
+    ended     machines that were ended
+    closed    ids of runs that hold nothing any more and were noted as ended
+    unknown   machines tagged as ours that no run of the record owns; those left alone
+    busy      jobs that another process works on: left for the next pass
+    problems  what a cloud or the record refused: there, nothing is known
+    """
+
+    ended: tuple[Found, ...]
+    closed: tuple[str, ...]
+    unknown: tuple[Found, ...]
+    busy: tuple[str, ...]
+    problems: tuple[Diagnostic, ...]
+
+
+def over(run: Run, now: datetime, *, exited_at: datetime | None = None) -> str:
+    """Why nobody needs the nodes of a run any more; "" where somebody may."""
+    match run.status:
+        case RunStatus.ENDED:
+            return "the run was ended"
+        case RunStatus.FAILED:
+            return "its launch was given up"
+        case RunStatus.LOST:
+            return "all its nodes were lost"
+        case RunStatus.EXITED if exited_at is None or now >= exited_at + GRACE:
+            return "its job has exited"
+        case _:
+            return "a newer generation has taken over" if run.fenced_at else past_its_end(run, now)
+
+
+def past_its_end(run: Run, now: datetime) -> str:
+    """Whether a run is past its hard end in hours or in USD; both count from its launch, as the nodes' own power-off does from their boot."""
+    lasted = now - moment(run.started_at) - BOOT
+    if run.stop_after_hours is not None and lasted >= timedelta(hours=run.stop_after_hours):
+        return f"past its hard end of {run.stop_after_hours:g} h [SKY-RUN-525]"
+    if run.budget_usd is not None and run.usd_per_hour:
+        hours = float(run.budget_usd / run.usd_per_hour)
+        if lasted >= timedelta(hours=hours):
+            return (
+                f"past its budget of ${run.budget_usd:,.2f} ({hours:.1f} h at ${run.usd_per_hour:,.2f}/h) [SKY-RUN-525]"
+            )
+    return ""
+
+
+def reap(
+    ports: Ports, jobs: Sequence[str] = (), *, end_unknown: bool = False, heard: Heard = lambda _job, _generation: ()
+) -> Reaped:
+    """One pass over the named jobs, or all.  Raises nothing that a cloud or another process is to blame for: see `Reaped.problems`."""
+    done = _Pass(ports, end_unknown=end_unknown, heard=heard)
+    for job in ports.record.jobs():
+        if not jobs or job.name in jobs:
+            done.look(job.name)
+    return done.result()
+
+
+@dataclass
+class _Pass:
+    ports: Ports
+    end_unknown: bool
+    heard: Heard
+    ended: list[Found] = field(default_factory=list[Found])
+    closed: list[str] = field(default_factory=list[str])
+    unknown: list[Found] = field(default_factory=list[Found])
+    busy: list[str] = field(default_factory=list[str])
+    problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+    def result(self) -> Reaped:
+        """Everything in order."""
+        return Reaped(
+            ended=tuple(sorted(self.ended)),
+            closed=tuple(self.closed),
+            unknown=tuple(sorted(self.unknown)),
+            busy=tuple(self.busy),
+            problems=tuple(self.problems),
+        )
+
+    def look(self, job: str) -> None:
+        """One job: first without its lease, for most have nothing to end; then, where there is something, all over again under it."""
+        doomed, unknown, silent = self._judged(job)
+        if not doomed and not (unknown and self.end_unknown) and not self._closable(job, doomed, silent):
+            self.unknown += unknown
+            return
+        try:
+            with held(self.ports, job, wait_seconds=0) as lease:
+                self._act(job, self.ports.record.writer(lease))
+        except LeaseHeld:
+            self.busy.append(job)
+            self.unknown += unknown
+        except SkyplanError as error:
+            self._note(job, error)
+
+    def _act(self, job: str, writer: Writer) -> None:
+        """What was seen before the lease was ours may have changed since."""
+        doomed, unknown, silent = self._judged(job, again=True)
+        left = silent
+        for place, found in _by_place([*doomed, *(unknown if self.end_unknown else ())]).items():
+            try:
+                self._end(place, found, writer)
+            except SkyplanError as error:
+                self._note(f"{place[0]}:{place[1]} {place[2]}", error)
+                left = left | {place}
+        if not self.end_unknown:
+            self.unknown += unknown
+        for run, why in self._closable(job, (), left):
+            nodes = ended(self.ports.record.nodes(job, run.generation))
+            writer.seen(run.generation, nodes, RunStatus.ENDED, self.ports.clock.now(), f"reaped: {why}")
+            self.closed.append(run.id)
+        self._note_nodes(job, writer)
+
+    def _judged(self, job: str, *, again: bool = False) -> tuple[list[Found], list[Found], frozenset[Place]]:
+        """Machines to end, machines of no run, places that did not answer; `again`: what they refused was told before."""
+        record, now = self.ports.record, self.ports.clock.now()
+        runs = {r.generation: r for r in record.runs(job)}
+        exits = exited(record.events(job))
+        doomed: list[Found] = []
+        unknown: list[Found] = []
+        silent: set[Place] = set()
+        for place in self._places(job):
+            try:
+                there = self.ports.lister(*place).instances(project=self.ports.project.name, job=job)
+            except SkyplanError as error:
+                silent.add(place)
+                if not again:
+                    self._note(f"{place[0]}:{place[1]} {place[2]}", error)
+                continue
+            for machine in there:
+                generation = self._tagged(machine, job)
+                if generation is None:
+                    continue
+                run = runs.get(generation)
+                if run and (why := self._condemned(run, machine, now, exits)):
+                    doomed.append(_found(place, job, generation, machine, why))
+                elif why := self._strange(run, machine):
+                    unknown.append(_found(place, job, generation, machine, why))
+        return doomed, unknown, frozenset(silent)
+
+    def _condemned(self, run: Run, machine: Instance, now: datetime, exits: Mapping[int, datetime]) -> str:
+        why = over(run, now, exited_at=exits.get(run.generation))
+        if run.status is RunStatus.LOST and not run.fenced_at and self._alive(run):
+            return ""  # `sync` was wrong, or a listing was: it reports
+        return why or self._off(run, machine, now)
+
+    def _strange(self, run: Run | None, machine: Instance) -> str:
+        """Why no run owns the machine; "" where one does or, still being launched, may."""
+        if run is None:
+            return "no run of the record has this generation"
+        if run.status not in {RunStatus.RUNNING, RunStatus.DEGRADED} or machine.state == "leftover":
+            return ""
+        known = {n.instance_id for n in self.ports.record.nodes(run.job, run.generation)}
+        return "" if machine.id in known else "it is no node of its run"
+
+    def _off(self, run: Run, machine: Instance, now: datetime) -> str:
+        """A node that is over and powered itself off: Azure bills it on until it is deallocated."""
+        nodes = {n.instance_id: n.rank for n in self.ports.record.nodes(run.job, run.generation)}
+        if machine.state != "stopped" or machine.id not in nodes:
+            return ""
+        told = [s for s in self.heard(run.job, run.generation) if s.seat.rank == nodes[machine.id]]
+        gone = any(s.exit_code is not None and now >= moment(s.at) + GRACE for s in told)
+        return "its job has exited there and it is off, which is billed on [SKY-RUN-508]" if gone else ""
+
+    def _alive(self, run: Run) -> bool:
+        since = run.ended_at or ""
+        return any(s.at > since and s.exit_code is None for s in self.heard(run.job, run.generation))
+
+    def _tagged(self, machine: Instance, job: str) -> int | None:
+        """The generation it names; None where its tags do not name project, job and generation, and it is not ours to judge."""
+        tags = machine.tags
+        mine = tags.get("skyplan:project") == self.ports.project.name and tags.get("skyplan:job") == job
+        number = tags.get("skyplan:generation", "")
+        return int(number) if mine and number.isdecimal() else None
+
+    def _places(self, job: str) -> list[Place]:
+        """Wherever a launch of the job was ever begun."""
+        record = self.ports.record
+        found = {(p.cloud, p.target, p.region) for run in record.runs(job) for p in run.parts}
+        begun = {a.stack for a in record.attempts(job) if a.generation is not None}
+        stacks = map(record.stack, sorted(begun))
+        return sorted(found | {(s.cloud, s.target, s.region) for s in stacks if s is not None})
+
+    def _closable(self, job: str, doomed: Iterable[Found], silent: frozenset[Place]) -> list[tuple[Run, str]]:
+        """Runs that the record still counts, that are over, and whose every place has said that nothing of them is left."""
+        now, record = self.ports.clock.now(), self.ports.record
+        exits = exited(record.events(job))
+        holding = {found.generation for found in doomed}
+        found: list[tuple[Run, str]] = []
+        for run in record.runs(job):
+            places = {(p.cloud, p.target, p.region) for p in run.parts}
+            if run.status in LIVE and run.status is not RunStatus.LOST and run.generation not in holding:
+                why = over(run, now, exited_at=exits.get(run.generation))
+                found += [(run, why)] if why and not places & silent else []
+        return found
+
+    def _end(self, place: Place, found: Sequence[Found], writer: Writer) -> None:
+        """End them, and look until the cloud says that none is left: a machine may leave behind an interface or an address that only then is seen."""
+        ports, lister = self.ports, self.ports.lister(*place)
+        why = {one.generation: one.why for one in found}
+        now, chosen = list(found), {one.id for one in found}
+        for _ in range(MOST_LOOKS):
+            new = [one for one in now if one.id not in {other.id for other in self.ended}]
+            self._announce(new, writer)
+            lister.terminate([one.id for one in now])
+            self.ended += new
+            seen = lister.instances(project=ports.project.name, job=writer.job)
+            now = [
+                _found(place, writer.job, generation, machine, why[generation])
+                for machine in seen
+                if (generation := self._tagged(machine, writer.job)) in why
+                and (machine.id in chosen or machine.state == "leftover")
+            ]
+            if not now:
+                return
+            ports.clock.sleep(LOOK_SECONDS)
+        raise CloudError([Diagnostic(code="SKY-APPLY-325", summary=f"{', '.join(o.id for o in now)} cannot be ended")])
+
+    def _announce(self, found: Sequence[Found], writer: Writer) -> None:
+        """Note, before it is done, what is ended and why."""
+        for generation, why in sorted({(one.generation, one.why) for one in found}):
+            ids = [one.id for one in found if (one.generation, one.why) == (generation, why)]
+            text = f"ending {', '.join(ids)}: {why} [SKY-RUN-519]"
+            writer.event(generation, self.ports.clock.now(), "reaped", text)
+            self.ports.tell("", f"{writer.job}-g{generation}: {text}")
+
+    def _note_nodes(self, job: str, writer: Writer) -> None:
+        """Of runs that go on, the nodes that were ended."""
+        gone, record = {one.id for one in self.ended}, self.ports.record
+        for run in record.runs(job):
+            mine = [n for n in ended(record.nodes(job, run.generation)) if n.instance_id in gone]
+            if mine and run.status in LIVE:
+                text = ", ".join(f"r{n.rank:02d} ({n.instance_id})" for n in mine) + " ended"
+                writer.seen(run.generation, mine, run.status, self.ports.clock.now(), text)
+
+    def _note(self, where: str, error: SkyplanError) -> None:
+        given = error.diagnostics or (Diagnostic(code="SKY-APPLY-326", summary=str(error)),)
+        for d in given:
+            self.problems.append(Diagnostic(code=d.code, summary=f"{where}: {d.summary}", hint=d.hint))
+
+
+def exited(events: Iterable[Event]) -> dict[int, datetime]:
+    """When the job of each generation exited, by the record's events."""
+    return {e.generation: moment(e.at) for e in events if e.kind == "exited" and e.generation is not None}
+
+
+def warnings(done: Reaped) -> tuple[Diagnostic, ...]:
+    """What people should hear of a pass, less its problems."""
+    found = [
+        Diagnostic(
+            code="SKY-APPLY-321",
+            summary=f"{m.id} ({m.state}) in {m.cloud}:{m.target} {m.region} is tagged {m.job}-g{m.generation}: {m.why}",
+            hint="it was left alone: `skyplan sync` takes in what your own pipeline applied, `skyplan reap --unknown` ends it",
+            severity=Severity.WARNING,
+        )
+        for m in done.unknown
+    ]
+    return tuple(found)
+
+
+def document(done: Reaped) -> dict[str, Any]:
+    """JSON-ready."""
+    return {
+        "ended": [asdict(m) for m in done.ended],
+        "closed": list(done.closed),
+        "unknown": [asdict(m) for m in done.unknown],
+        "busy": list(done.busy),
+        "problems": [{"code": d.code, "summary": d.summary} for d in done.problems],
+    }
+
+
+def _found(place: Place, job: str, generation: int, machine: Instance, why: str) -> Found:
+    cloud, target, region = place
+    names = {"cloud": cloud, "target": target, "region": region, "job": job, "id": machine.id, "state": machine.state}
+    return Found(**names, generation=generation, why=why)
+
+
+def _by_place(found: Iterable[Found]) -> dict[Place, list[Found]]:
+    out: dict[Place, list[Found]] = {}
+    for one in found:
+        out.setdefault((one.cloud, one.target, one.region), []).append(one)
+    return out
