@@ -1,0 +1,124 @@
+"""A folder as a store: `file:///…`.  Every write is a temporary file, flushed, then linked under its name: a name is whole or not there, and none is written twice.
+
+The temporary files have a name of their own and are never listed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+from urllib.parse import unquote, urlsplit
+
+from .errors import Absent, Exists, StoreError
+from .manifest import MAX_MANIFEST_BYTES, safe
+from .store import CHUNK_BYTES, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+_NEW = ".skyplan-new-"
+
+
+class LocalStore:
+    """The store under one folder.  `uri` ends with a slash."""
+
+    def __init__(self, uri: str) -> None:
+        split = urlsplit(uri)
+        if split.scheme != "file" or split.netloc not in {"", "localhost"} or not split.path.startswith("/"):
+            raise StoreError(f"{uri} is no folder of this machine")
+        self.uri = uri if uri.endswith("/") else uri + "/"
+        self._root = Path(unquote(split.path))
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """All under a prefix that ends with a slash, in order of name."""
+        start = self._root / prefix.rstrip("/")
+
+        def failed(error: OSError) -> None:
+            if error.filename != str(start) or not isinstance(error, FileNotFoundError):
+                raise StoreError(f"{self.uri}{prefix} cannot be listed: {error}")
+
+        found: list[Entry] = []
+        for at, _, names in os.walk(str(start), onerror=failed):
+            for name in names:
+                path = Path(at) / name
+                if not name.startswith(_NEW) and path.is_file() and not path.is_symlink():
+                    found.append(Entry(path.relative_to(self._root).as_posix(), path.stat().st_size))
+        return iter(sorted(found))
+
+    @contextlib.contextmanager
+    def opened(self, name: str) -> Generator[BinaryIO, None, None]:
+        """A reader of the file.  Raises Absent."""
+        try:
+            reader = self._path(name).open("rb")
+        except (FileNotFoundError, NotADirectoryError):
+            raise Absent(f"{self.uri}{name} is not there") from None
+        except OSError as error:
+            raise StoreError(f"{self.uri}{name} cannot be read: {error}") from error
+        with reader:
+            yield reader
+
+    def read(self, name: str, limit: int = MAX_MANIFEST_BYTES) -> bytes:
+        """A small file, whole.  Raises StoreError where it is more than `limit`."""
+        with self.opened(name) as reader:
+            found = reader.read(limit + 1)
+        if len(found) > limit:
+            raise StoreError(f"{self.uri}{name} is larger than {limit} bytes")
+        return found
+
+    def put(self, name: str, source: BinaryIO, size: int, sha256: str) -> None:
+        """Raises Exists."""
+        del sha256  # it is what was read a moment ago; the manifest carries it
+        path = self._path(name)
+        new = path.with_name(f"{_NEW}{os.getpid()}-{secrets.token_hex(4)}")
+        try:
+            made = _folders(path.parent)
+            with new.open("wb") as opened:
+                copied = 0
+                while True:
+                    piece = source.read(CHUNK_BYTES)
+                    if not piece:
+                        break
+                    copied += opened.write(piece)
+                opened.flush()
+                os.fsync(opened.fileno())
+            if copied != size:
+                raise StoreError(f"{name} changed while it was stored: {copied} bytes, not {size}")
+            os.link(str(new), str(path))
+            for folder in (path.parent, *made):
+                flush_folder(folder)
+        except FileExistsError:
+            raise Exists(f"{self.uri}{name} is there already") from None
+        except OSError as error:
+            raise StoreError(f"{self.uri}{name} cannot be written: {error}") from error
+        finally:
+            with contextlib.suppress(OSError):
+                new.unlink()
+
+    def _path(self, name: str) -> Path:
+        folder, _, last = name.rpartition("/")
+        if (folder and not safe(folder)) or last in {"", ".", ".."} or last.startswith(_NEW):
+            raise StoreError(f"{name!r} is no name for a file here")
+        return self._root / name
+
+
+def _folders(folder: Path) -> list[Path]:
+    """Make a folder and its parents; the folders whose content that changed."""
+    changed: list[Path] = []
+    above = folder
+    while not above.is_dir():
+        above = above.parent
+        changed.append(above)
+    folder.mkdir(parents=True, exist_ok=True)
+    return changed
+
+
+def flush_folder(folder: Path) -> None:
+    """Have the names in a folder on disk."""
+    opened = os.open(str(folder), os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
