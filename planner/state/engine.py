@@ -28,8 +28,9 @@ def sqlite_url(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def open_engine(url: str, *, upgrade: bool = True) -> Engine:
+def open_engine(url: str, *, upgrade: bool = True, connections: int = 0) -> Engine:
     """An engine on the newest schema.  `upgrade` False neither creates nor migrates: a record of another version is then refused.
+    `connections` of them are kept open, for a server; a command keeps none.
 
     Raises MissingPart without SQLAlchemy or the database's driver, InputError where the database cannot be used.
     """
@@ -37,7 +38,7 @@ def open_engine(url: str, *, upgrade: bool = True) -> Engine:
         from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415 - slow; only with a record
     except ImportError as error:
         raise missing("SQLAlchemy", "record") from error
-    engine = _engine(url, make=upgrade)
+    engine = _engine(url, make=upgrade, connections=connections)
     try:
         with engine.connect() as connection:
             version = _version(connection)
@@ -56,15 +57,21 @@ def open_engine(url: str, *, upgrade: bool = True) -> Engine:
     return engine
 
 
-def _engine(url: str, *, make: bool) -> Engine:
+def _engine(url: str, *, make: bool, connections: int) -> Engine:
     from sqlalchemy import create_engine, event  # noqa: PLC0415 - slow; only with a record
     from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
-    from sqlalchemy.pool import NullPool  # noqa: PLC0415
+    from sqlalchemy.pool import NullPool, QueuePool  # noqa: PLC0415
 
     if url.startswith(("postgres://", "postgresql://")):
         url = "postgresql+psycopg://" + url.split("://", 1)[1]
+    # before it is used again, a kept connection is asked whether it still holds: the database may have been started anew
+    pool: dict[str, Any] = (
+        {"poolclass": QueuePool, "pool_size": connections, "max_overflow": connections, "pool_pre_ping": True}
+        if connections
+        else {"poolclass": NullPool}
+    )
     try:
-        engine = create_engine(url, poolclass=NullPool)
+        engine = create_engine(url, **pool)
     except ArgumentError as error:
         raise _refused("SKYPLAN_DATABASE_URL is no database URL, such as postgresql://user@host/name") from error
     except ImportError as error:
