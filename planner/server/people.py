@@ -16,7 +16,6 @@ from fastapi import Request
 
 from planner.model.server import PeopleTrust, Person, Role
 from planner.server.oidc import Issuer, NotBelieved
-from planner.server.outbound import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 COOKIE: Final = "skyplan_session"
 COOKIE_AGE: Final = timedelta(hours=8)
 _AUDIENCE: Final = "skyplan-session"
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 
 
@@ -67,25 +67,33 @@ class People:
         kept = {c: _values(claims, c) for c in wanted}
         known = {b.value for b in self.trust.bindings} if self.trust else set[str]()
         said = {c: sorted(values & known) for c, values in kept.items() if values & known}
-        body = {"aud": _AUDIENCE, "name": self.person(claims).name, "said": said, "exp": now + COOKIE_AGE}
-        return jwt.encode(body, self._cookie_key, algorithm="HS256")
+        return self.seal({"aud": _AUDIENCE, "name": self.person(claims).name, "said": said, "exp": now + COOKIE_AGE})
 
     def unsealed(self, value: str, now: datetime) -> Person:
-        """Raises NotBelieved."""
+        """The person of a session cookie.  Raises NotBelieved."""
+        body = self.unseal(value, _AUDIENCE, now)
+        return Person(name=body["name"], held=self.person(body["said"]).held)
+
+    def seal(self, body: Mapping[str, Any]) -> str:
+        """Sign what a browser keeps for us."""
+        return jwt.encode(dict(body), self._cookie_key, algorithm="HS256")
+
+    def unseal(self, value: str, audience: str, now: datetime) -> dict[str, Any]:
+        """The inverse.  Raises NotBelieved."""
         options: Any = {"require": ["exp", "aud"], "verify_exp": False}
         try:
-            body = jwt.decode(value, self._cookie_key, algorithms=["HS256"], audience=_AUDIENCE, options=options)
+            body = jwt.decode(value, self._cookie_key, algorithms=["HS256"], audience=audience, options=options)
         except jwt.PyJWTError:
-            raise NotBelieved("the session is not of this server") from None
+            raise NotBelieved("the cookie is not of this server") from None
         if body["exp"] <= now.timestamp():
             raise NotBelieved("the session has ended")
-        return Person(name=body["name"], held=self.person(body["said"]).held)
+        return body
 
 
 def current(request: Request) -> Person:
     """FastAPI dependency: who asks.  Raises NotSignedIn, Denied, Unanswered; `app` answers them."""
     people: People = request.app.state.people
-    _not_from_elsewhere(request, people)
+    same_site(request, people)
     if people.trust is None or people.issuer is None:
         return _on_loopback(request, people)
     now = request.app.state.services.clock()
@@ -113,7 +121,7 @@ def _on_loopback(request: Request, people: People) -> Person:
     return Person(name="local", held=((Role.OPERATOR, ("*",)),))
 
 
-def _not_from_elsewhere(request: Request, people: People) -> None:
+def same_site(request: Request, people: People) -> None:
     """What changes something must not come from a page of another site."""
     if request.method in _SAFE:
         return

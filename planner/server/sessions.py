@@ -1,0 +1,85 @@
+"""Whose bearer token is it?  Sessions of nodes, remembered for a while, so that a report costs no look into the database.
+
+The record knows a token by its SHA-256 only, and so does this memory.  A remembered session says who asks, never that the seat still may write: the record
+looks at that itself in the transaction of every write.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+from planner.model.record import moment
+from planner.model.runtime import Refusal, Refused, Seat, Session
+
+MAX_REMEMBERED: Final = 65_536
+REMEMBERED: Final = timedelta(seconds=30)
+MAX_TOKEN: Final = 128
+
+
+def digest(token: str) -> str:
+    """As the record has it."""
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()
+
+
+def bearer(header: str | None) -> str:
+    """The token of an `Authorization` header.  Raises Refused."""
+    scheme, _, token = (header or "").partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token or len(token) > MAX_TOKEN:
+        raise Refused(Refusal.UNKNOWN, "send the session as a bearer token; join to get one")
+    return token
+
+
+class Sessions:
+    """`lookup` is the record's; called from threads.  A session is remembered for `REMEMBERED`: another replica may have given its seat away meanwhile."""
+
+    def __init__(
+        self, lookup: Callable[[str, datetime], Session | None], *, max_remembered: int = MAX_REMEMBERED
+    ) -> None:
+        self._lookup = lookup
+        self._max_remembered = max_remembered
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, tuple[Session, datetime]] = OrderedDict()
+        self._of: dict[Seat, set[str]] = {}
+
+    def remembered(self, token_sha256: str, now: datetime) -> Session | None:
+        """Without asking the record."""
+        found = self._known.get(token_sha256)
+        return found[0] if found is not None and now < found[1] else None
+
+    def find(self, token_sha256: str, now: datetime) -> Session:
+        """Ask the record where it is not remembered.  Raises Refused."""
+        if found := self.remembered(token_sha256, now):
+            return found
+        session = self._lookup(token_sha256, now)
+        ends = moment(session.expires_at) if session else now
+        with self._lock:
+            self._drop(token_sha256)
+            if session is None or ends <= now:
+                raise Refused(Refusal.UNKNOWN, "the session is not known or has ended: join again")
+            self._known[token_sha256] = (session, min(ends, now + REMEMBERED))
+            self._of.setdefault(session.seat, set()).add(token_sha256)
+            if len(self._known) > self._max_remembered:
+                self._drop(next(iter(self._known)))
+        return session
+
+    def forget(self, seat: Seat) -> None:
+        """Somebody has just taken the seat: its sessions are looked up anew."""
+        with self._lock:
+            for token_sha256 in tuple(self._of.get(seat, ())):
+                self._drop(token_sha256)
+
+    def _drop(self, token_sha256: str) -> None:
+        found = self._known.pop(token_sha256, None)
+        if found is None:
+            return
+        tokens = self._of.get(found[0].seat)
+        if tokens is not None:
+            tokens.discard(token_sha256)
+            if not tokens:
+                del self._of[found[0].seat]
