@@ -1,6 +1,6 @@
 """Ending what should not be billed any more: machines of runs that are over, were fenced, or are past their hard end.
 
-A machine is ended only where its tags name the project, a job of the record and a generation whose run is over by the record (`over`); one that the newest
+A machine is ended only where its tags name the project, a job of the record and a generation whose run is over (`planner.app.over`); one that the newest
 living generation owns never is.  Machines of a generation that no record knows are named, and ended on request only.  Acts as the orchestrator of each target,
 launches nothing, and touches no Terraform state: the next `apply` or `destroy` finds the stack's machines gone.  A cloud that does not answer stops no other.
 Never run against a live cloud.
@@ -10,26 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from planner.app.launch import ended
 from planner.app.lease import held
+from planner.app.over import GRACE, Exit, exit_of, over
 from planner.app.steps import LOOK_SECONDS, MOST_LOOKS
 from planner.model.diagnostic import Diagnostic, Severity
 from planner.model.errors import CloudError, LeaseHeld, SkyplanError
-from planner.model.record import LIVE, Event, Run, RunStatus, moment
+from planner.model.record import LIVE, Run, RunStatus, moment
 from planner.model.runtime import NodeSeen
 
 if TYPE_CHECKING:
     from planner.app.ports import Ports
     from planner.clouds.port import Instance
     from planner.state.writer import Writer
-
-GRACE = timedelta(minutes=5)
-"""How long the nodes of a job that has exited may take to deliver their last reports and to end themselves."""
-BOOT = timedelta(minutes=15)
-"""A node counts its hard end from its boot, the record from the launch before it: the node's own end shall come first."""
 
 Place = tuple[str, str, str]
 """Cloud, target, region."""
@@ -67,35 +63,6 @@ class Reaped:
     unknown: tuple[Found, ...]
     busy: tuple[str, ...]
     problems: tuple[Diagnostic, ...]
-
-
-def over(run: Run, now: datetime, *, exited_at: datetime | None = None) -> str:
-    """Why nobody needs the nodes of a run any more; "" where somebody may."""
-    match run.status:
-        case RunStatus.ENDED:
-            return "the run was ended"
-        case RunStatus.FAILED:
-            return "its launch was given up"
-        case RunStatus.LOST:
-            return "all its nodes were lost"
-        case RunStatus.EXITED if exited_at is None or now >= exited_at + GRACE:
-            return "its job has exited"
-        case _:
-            return "a newer generation has taken over" if run.fenced_at else past_its_end(run, now)
-
-
-def past_its_end(run: Run, now: datetime) -> str:
-    """Whether a run is past its hard end in hours or in USD; both count from its launch, as the nodes' own power-off does from their boot."""
-    lasted = now - moment(run.started_at) - BOOT
-    if run.stop_after_hours is not None and lasted >= timedelta(hours=run.stop_after_hours):
-        return f"past its hard end of {run.stop_after_hours:g} h [SKY-RUN-525]"
-    if run.budget_usd is not None and run.usd_per_hour:
-        hours = float(run.budget_usd / run.usd_per_hour)
-        if lasted >= timedelta(hours=hours):
-            return (
-                f"past its budget of ${run.budget_usd:,.2f} ({hours:.1f} h at ${run.usd_per_hour:,.2f}/h) [SKY-RUN-525]"
-            )
-    return ""
 
 
 def reap(
@@ -167,7 +134,7 @@ class _Pass:
         """Machines to end, machines of no run, places that did not answer; `again`: what they refused was told before."""
         record, now = self.ports.record, self.ports.clock.now()
         runs = {r.generation: r for r in record.runs(job)}
-        exits = exited(record.events(job))
+        exits = self._exits(job, runs.values())
         doomed: list[Found] = []
         unknown: list[Found] = []
         silent: set[Place] = set()
@@ -190,8 +157,8 @@ class _Pass:
                     unknown.append(_found(place, job, generation, machine, why))
         return doomed, unknown, frozenset(silent)
 
-    def _condemned(self, run: Run, machine: Instance, now: datetime, exits: Mapping[int, datetime]) -> str:
-        why = over(run, now, exited_at=exits.get(run.generation))
+    def _condemned(self, run: Run, machine: Instance, now: datetime, exits: Mapping[int, Exit | None]) -> str:
+        why = over(run, now, exits[run.generation])
         if run.status is RunStatus.LOST and not run.fenced_at and self._alive(run):
             return ""  # `sync` was wrong, or a listing was: it reports
         return why or self._off(run, machine, now)
@@ -204,6 +171,12 @@ class _Pass:
             return ""
         known = {n.instance_id for n in self.ports.record.nodes(run.job, run.generation)}
         return "" if machine.id in known else "it is no node of its run"
+
+    def _exits(self, job: str, runs: Iterable[Run]) -> dict[int, Exit | None]:
+        events = self.ports.record.events(job)
+        return {
+            r.generation: exit_of(r, events, self.heard(job, r.generation) if r.status in LIVE else ()) for r in runs
+        }
 
     def _off(self, run: Run, machine: Instance, now: datetime) -> str:
         """A node that is over and powered itself off: Azure bills it on until it is deallocated."""
@@ -236,13 +209,14 @@ class _Pass:
     def _closable(self, job: str, doomed: Iterable[Found], silent: frozenset[Place]) -> list[tuple[Run, str]]:
         """Runs that the record still counts, that are over, and whose every place has said that nothing of them is left."""
         now, record = self.ports.clock.now(), self.ports.record
-        exits = exited(record.events(job))
+        runs = record.runs(job)
+        exits = self._exits(job, runs)
         holding = {found.generation for found in doomed}
         found: list[tuple[Run, str]] = []
-        for run in record.runs(job):
+        for run in runs:
             places = {(p.cloud, p.target, p.region) for p in run.parts}
             if run.status in LIVE and run.status is not RunStatus.LOST and run.generation not in holding:
-                why = over(run, now, exited_at=exits.get(run.generation))
+                why = over(run, now, exits[run.generation])
                 found += [(run, why)] if why and not places & silent else []
         return found
 
@@ -289,11 +263,6 @@ class _Pass:
         given = error.diagnostics or (Diagnostic(code="SKY-APPLY-326", summary=str(error)),)
         for d in given:
             self.problems.append(Diagnostic(code=d.code, summary=f"{where}: {d.summary}", hint=d.hint))
-
-
-def exited(events: Iterable[Event]) -> dict[int, datetime]:
-    """When the job of each generation exited, by the record's events."""
-    return {e.generation: moment(e.at) for e in events if e.kind == "exited" and e.generation is not None}
 
 
 def warnings(done: Reaped) -> tuple[Diagnostic, ...]:

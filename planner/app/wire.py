@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from planner.model.project import Project
     from planner.model.stack import StackInput
     from planner.state.record import Record
+    from planner.state.runtime import Runtime
 
 
 class SystemClock:
@@ -47,6 +48,17 @@ def record(project: Project) -> Record:
 
         raise missing("SQLAlchemy", "record") from error
     return Record.open(database_url(), project.name)
+
+
+def runtime(project: Project) -> Runtime:
+    """What its nodes told, of the same database.  Raises MissingPart, InputError."""
+    try:
+        from planner.state.runtime import Runtime  # noqa: PLC0415 - sqlalchemy, optional
+    except ImportError as error:
+        from planner.state.engine import missing  # noqa: PLC0415 - only on an error
+
+        raise missing("SQLAlchemy", "record") from error
+    return Runtime.open(database_url(), project.name)
 
 
 def ports(project: Project, market: Market, tell: Tell) -> Ports:

@@ -61,11 +61,13 @@ def command(
     setting = review.setting(project_file, catalog)
     with progress(quiet=quiet or as_json) as tell, ending_politely():
         ports = wire.ports(setting.project, setting.market, tell)
+        told = wire.runtime(setting.project)
         try:
             _known(jobs, {job.name for job in ports.record.jobs()})
             while True:
                 # listers keep the credentials they were made with, which end within the hour
-                done = reaping.reap(replace(ports, clouds=RealClouds()), jobs, end_unknown=end_unknown)
+                fresh = replace(ports, clouds=RealClouds())
+                done = reaping.reap(fresh, jobs, end_unknown=end_unknown, heard=told.seen)
                 view.warn([*reaping.warnings(done), *done.problems], sys.stderr)
                 if as_json:
                     view.put_json({"format_version": "1.0", **reaping.document(done)})
@@ -76,6 +78,7 @@ def command(
                 sys.stdout.flush()
                 ports.clock.sleep(every)
         finally:
+            told.close()
             ports.record.close()
 
 

@@ -14,8 +14,9 @@ import pytest
 
 from planner.app.apply import Order, apply
 from planner.app.lease import held
+from planner.app.over import BOOT, GRACE, LINGER, over, past_its_end
 from planner.app.ports import Ports
-from planner.app.reap import BOOT, GRACE, Reaped, over, past_its_end, reap, warnings
+from planner.app.reap import Reaped, reap, warnings
 from planner.clouds.fake import FakeLister
 from planner.clouds.port import Where
 from planner.model.diagnostic import Diagnostic
@@ -159,6 +160,33 @@ def test_a_node_that_is_over_and_off_is_ended_though_its_run_goes_on(world: Worl
         NodeStatus.RUNNING,
     ]
     assert world.record.runs("train")[0].status is RunStatus.RUNNING
+
+
+def test_a_node_that_still_reports_after_its_jobs_exit_gets_more_time_and_not_for_ever(world: World) -> None:
+    world.apply()
+    move(world, RunStatus.EXITED)
+    seat = Seat(job="train", generation=1, rank=0)
+
+    def busy(_job, _generation) -> list[NodeSeen]:
+        return [NodeSeen(seat=seat, at=stamp(world.at), exit_code=0)]
+
+    world.at += GRACE
+    assert pass_over(world, heard=busy).ended == ()
+    world.at += LINGER
+    assert len(pass_over(world, heard=busy).ended) == 3
+
+
+def test_a_job_that_failed_on_all_its_nodes_is_over_too(world: World) -> None:
+    world.apply()
+    heard = [
+        NodeSeen(seat=Seat(job="train", generation=1, rank=rank), at=stamp(world.at), exit_code=code)
+        for rank, code in enumerate((0, 1, 137))
+    ]
+    world.at += GRACE
+    assert pass_over(world, heard=lambda _j, _g: heard[:2]).ended == ()
+    done = pass_over(world, heard=lambda _j, _g: heard)
+    assert {m.why for m in done.ended} == {"its job has ended with an error [SKY-RUN-522]"}
+    assert world.record.runs("train")[0].status is RunStatus.ENDED
 
 
 def test_a_run_noted_as_lost_whose_nodes_report_on_is_not_ended(world: World) -> None:

@@ -1,0 +1,360 @@
+"""How a job fares: its run and nodes, how far it is and how fast, what it cost so far, where it was before.  For people, the page and `status`.
+
+Decides what is shown and how it is counted, and changes nothing.  Reads the record only: no cloud and no node is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from planner.app.status import JobStatus, run_document, status
+from planner.model.record import NodeStatus, Run, RunStatus, moment, stamp
+from planner.model.runtime import Checkpoint, Cut, NodeSeen, Progress
+
+if TYPE_CHECKING:
+    from planner.model.record import Node
+    from planner.state.record import Record
+
+POINTS: Final = 400
+"""Of a plot: as many as it has pixels across, about."""
+RATE_POINTS: Final = 20
+"""Where a job tells no rate, it is reckoned over so many of its newest steps."""
+#: what the nodes' prices leave out; shown wherever the sum is
+LEFT_OUT: Final = (
+    "disks, addresses and NAT, egress, storage and taxes are not in it; prices are those of the plan that was applied"
+)
+
+
+class Told(Protocol):
+    """What nodes told, as `planner.state.runtime.Runtime` gives it."""
+
+    def progress(self, job: str, *, generation: int | None = None, limit: int = 2000) -> tuple[Progress, ...]:
+        """Rank 0 first, thinned evenly."""
+        ...
+
+    def newest(self, job: str) -> Progress | None:
+        """The newest step."""
+        ...
+
+    def checkpoints(self, job: str, *, limit: int = 200) -> tuple[Checkpoint, ...]:
+        """Newest first or last: sorted here."""
+        ...
+
+    def seen(self, job: str, generation: int) -> tuple[NodeSeen, ...]:
+        """When its nodes were last heard of."""
+        ...
+
+    def cut(self, job: str, generation: int) -> Cut | None:
+        """From where a generation started."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostLine:
+    """What the nodes of one run cost.  `counting`: some of them still do."""
+
+    run: str
+    nodes: int
+    what: str
+    node_hours: float
+    usd_per_node_hour: Decimal
+    usd: Decimal
+    counting: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """So far: every run of the job, from its launch to the end of each node."""
+
+    lines: tuple[CostLine, ...]
+    usd: Decimal
+    as_of: str
+    left_out: str = LEFT_OUT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """From one run to the next.
+
+    last_step     the newest step that the older one told, None where it told none
+    resumed_step  where the newer one went on; None: from the beginning, or not known yet (`known`)
+    """
+
+    before: Run
+    after: Run
+    last_step: int | None
+    resumed_step: int | None
+    known: bool
+
+    @property
+    def elsewhere(self) -> bool:
+        """Other machines in another place, or of another kind; else the same anew."""
+        return self.before.offer_id != self.after.offer_id
+
+    @property
+    def repeated_steps(self) -> int | None:
+        """How many steps were done twice; None where that is not known."""
+        if self.last_step is None or not self.known:
+            return None
+        return max(0, self.last_step - (self.resumed_step or 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """One job, whole.
+
+    rate    steps per second: as the job told, else reckoned; None where there is neither
+    series  steps of each generation's lowest rank, oldest first
+    """
+
+    status: JobStatus
+    now: str
+    runs: tuple[Run, ...]
+    seen: tuple[NodeSeen, ...]
+    newest: Progress | None
+    rate: float | None
+    series: tuple[Progress, ...]
+    cost: Cost
+    moves: tuple[Move, ...]
+    checkpoints: tuple[Checkpoint, ...]
+
+    @property
+    def job(self) -> str:
+        """Its name."""
+        return self.status.job
+
+    @property
+    def heard_seconds(self) -> float | None:
+        """Since the last sign of life of any node of its run; None where none was ever heard."""
+        last = max((s.at for s in self.seen), default=None)
+        return max(0.0, (moment(self.now) - moment(last)).total_seconds()) if last else None
+
+    def seen_of(self, rank: int) -> NodeSeen | None:
+        """What was last heard of a rank."""
+        return next((s for s in self.seen if s.seat.rank == rank), None)
+
+
+def view(
+    record: Record, told: Told, jobs: Sequence[str], now: datetime, *, points: int = POINTS, checkpoints: int = 50
+) -> tuple[JobView, ...]:
+    """The named jobs, or all where none is named; those that the record does not know are left out."""
+    return tuple(_view(record, told, one, now, (points, checkpoints)) for one in status(record, jobs))
+
+
+def _view(record: Record, told: Told, found: JobStatus, now: datetime, most: tuple[int, int]) -> JobView:
+    points, checkpoints = most
+    runs = record.runs(found.job)
+    newest = told.newest(found.job)
+    series = lowest_rank(told.progress(found.job, limit=points)) if points else ()
+    return JobView(
+        status=found,
+        now=stamp(now),
+        runs=runs,
+        seen=told.seen(found.job, found.run.generation) if found.run else (),
+        newest=newest,
+        rate=rate_of(newest, series or _last(told, newest)),
+        series=series,
+        cost=cost(runs, {r.generation: record.nodes(r.job, r.generation) for r in runs}, now),
+        moves=moves(runs, told),
+        checkpoints=tuple(
+            sorted(told.checkpoints(found.job, limit=checkpoints), key=lambda c: (c.at, c.step), reverse=True)
+        ),
+    )
+
+
+def _last(told: Told, newest: Progress | None) -> tuple[Progress, ...]:
+    if newest is None or newest.rate is not None:
+        return ()
+    return lowest_rank(told.progress(newest.seat.job, generation=newest.seat.generation, limit=RATE_POINTS))
+
+
+def lowest_rank(series: Sequence[Progress]) -> tuple[Progress, ...]:
+    """Of each generation the steps of its lowest rank that tells any: all ranks take the same ones.  By generation and time."""
+    first: dict[int, int] = {}
+    for p in series:
+        first[p.seat.generation] = min(p.seat.rank, first.get(p.seat.generation, p.seat.rank))
+    mine = [p for p in series if p.seat.rank == first[p.seat.generation]]
+    return tuple(sorted(mine, key=lambda p: (p.seat.generation, p.at, p.step)))
+
+
+def rate_of(newest: Progress | None, series: Sequence[Progress]) -> float | None:
+    """Steps per second of the newest generation."""
+    if newest is None or newest.rate is not None:
+        return newest.rate if newest else None
+    mine = [p for p in series if p.seat == newest.seat][-RATE_POINTS:]
+    rates = rates_between(mine[:1] + mine[-1:]) if len(mine) > 1 else []
+    return rates[0][1] if rates else None
+
+
+def rates_between(series: Sequence[Progress]) -> list[tuple[str, float]]:
+    """(time, steps per second) from each point to the next of the same generation, where time has passed and steps were made."""
+    out: list[tuple[str, float]] = []
+    for a, b in pairwise(series):
+        seconds = (moment(b.at) - moment(a.at)).total_seconds()
+        if a.seat == b.seat and seconds > 0 and b.step >= a.step:
+            out.append((b.at, (b.step - a.step) / seconds))
+    return out
+
+
+def cost(runs: Sequence[Run], nodes: dict[int, Sequence[Node]], now: datetime) -> Cost:
+    """By node: from the run's launch to when the node was seen to have gone, else until now.  A launch without nodes costs nothing that is known."""
+    lines = [line for run in runs if (line := _line(run, nodes.get(run.generation, ()), now)) is not None]
+    return Cost(lines=tuple(lines), usd=sum((line.usd for line in lines), Decimal(0)), as_of=stamp(now))
+
+
+def _line(run: Run, nodes: Sequence[Node], now: datetime) -> CostLine | None:
+    if not nodes or not run.nodes:
+        return None
+    began, seconds, counting = moment(run.started_at), 0.0, False
+    for node in nodes:
+        gone = node.status is not NodeStatus.RUNNING
+        over = run.ended_at if run.status in {RunStatus.ENDED, RunStatus.FAILED} else None
+        counting = counting or not (gone or over)
+        until = moment(node.at) if gone else moment(over) if over else now
+        seconds += max(0.0, (until - began).total_seconds())
+    each = run.usd_per_hour / run.nodes
+    what = " + ".join(f"{p.nodes} x {p.instance_type} {p.capacity.replace('_', '-')}" for p in run.parts)
+    return CostLine(
+        run=run.id,
+        nodes=len(nodes),
+        what=what,
+        node_hours=seconds / 3600,
+        usd_per_node_hour=each,
+        usd=(each * Decimal(str(round(seconds, 3))) / 3600).quantize(Decimal("0.0001")),
+        counting=counting,
+    )
+
+
+def moves(runs: Sequence[Run], told: Told) -> tuple[Move, ...]:
+    """Between runs that were launched, in their order; refused launches are none."""
+    launched = [r for r in runs if r.status not in {RunStatus.FAILED, RunStatus.STARTING}]
+    out: list[Move] = []
+    for before, after in pairwise(launched):
+        last = lowest_rank(told.progress(before.job, generation=before.generation, limit=2))
+        cut = told.cut(after.job, after.generation)
+        out.append(
+            Move(
+                before=before,
+                after=after,
+                last_step=max((p.step for p in last), default=None),
+                resumed_step=cut.chosen.step if cut and cut.chosen else None,
+                known=cut is not None,
+            )
+        )
+    return tuple(out)
+
+
+# as JSON
+
+
+def document(v: JobView) -> dict[str, Any]:
+    """All but the series, JSON-ready; unknown is null."""
+    run = v.status.run
+    return {
+        **summary(v),
+        "first_applied_at": v.status.first_applied_at,
+        "run": {**run_document(run, v.status.nodes), "seen": [seen_document(s) for s in v.seen]} if run else None,
+        "cost": cost_document(v.cost),
+        "placements": [
+            {
+                "run": r.id,
+                "offer_id": r.offer_id,
+                "status": r.status.value,
+                "started_at": r.started_at,
+                "ended_at": r.ended_at,
+                "fenced_at": r.fenced_at,
+                "stop_after_hours": r.stop_after_hours,
+                "budget_usd": _money(r.budget_usd),
+            }
+            for r in v.runs
+        ],
+        "migrations": [move_document(m) for m in v.moves],
+        "checkpoints": [checkpoint_document(c) for c in v.checkpoints],
+    }
+
+
+def summary(v: JobView) -> dict[str, Any]:
+    """A job in a list."""
+    run, newest = v.status.run, v.newest
+    return {
+        "job": v.job,
+        "run_id": run.id if run else None,
+        "status": run.status.value if run else None,
+        "offer_id": run.offer_id if run else None,
+        "nodes_running": v.status.alive,
+        "nodes_wanted": run.nodes if run else 0,
+        "step": newest.step if newest else None,
+        "loss": newest.loss if newest else None,
+        "steps_per_second": v.rate,
+        "told_at": newest.at if newest else None,
+        "heard_seconds": v.heard_seconds,
+        "usd_per_hour": _money(run.usd_per_hour) if run else None,
+        "usd_so_far": _money(v.cost.usd),
+        "unfinished": v.status.unfinished,
+    }
+
+
+def progress_document(p: Progress) -> dict[str, Any]:
+    """One step."""
+    return {
+        "generation": p.seat.generation,
+        "rank": p.seat.rank,
+        "step": p.step,
+        "at": p.at,
+        "loss": p.loss,
+        "rate": p.rate,
+        "metrics": dict(p.metrics),
+    }
+
+
+def checkpoint_document(c: Checkpoint) -> dict[str, Any]:
+    """One checkpoint, less its mac."""
+    names = ("generation", "step", "uri", "digest", "bytes", "at", "source")
+    return {name: getattr(c, name) for name in names}
+
+
+def cost_document(c: Cost) -> dict[str, Any]:
+    """What it is made of, too."""
+    lines = [
+        {
+            "run": line.run,
+            "nodes": line.nodes,
+            "what": line.what,
+            "node_hours": round(line.node_hours, 4),
+            "usd_per_node_hour": _money(line.usd_per_node_hour),
+            "usd": _money(line.usd),
+            "counting": line.counting,
+        }
+        for line in c.lines
+    ]
+    return {"usd": _money(c.usd), "as_of": c.as_of, "left_out": c.left_out, "lines": lines}
+
+
+def move_document(m: Move) -> dict[str, Any]:
+    """From where to where, and what it cost in steps."""
+    return {
+        "from": m.before.id,
+        "to": m.after.id,
+        "at": m.after.started_at,
+        "from_offer": m.before.offer_id,
+        "to_offer": m.after.offer_id,
+        "from_status": m.before.status.value,
+        "last_step": m.last_step,
+        "resumed_step": m.resumed_step,
+        "repeated_steps": m.repeated_steps,
+    }
+
+
+def seen_document(s: NodeSeen) -> dict[str, Any]:
+    """A node's last sign of life."""
+    names = ("at", "instance_id", "gpu_memory_mib", "gpu_utilization_percent", "exit_code")
+    return {"rank": s.seat.rank, **{name: getattr(s, name) for name in names}}
+
+
+def _money(amount: Decimal | None) -> str | None:
+    return None if amount is None else f"{amount:.4f}"
