@@ -14,11 +14,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from modules.fabric import gpudirect, links, topology_file
+from modules.node_agent import PASSED, AgentSetup, agent_setup
 from modules.stores import StoreSetup, store_setup
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError, MissingPart
 from planner.model.offer import Cloud, Fabric
-from planner.model.stack import ComputeInput, DataPath, NodeTemplate, StackBase, Tunnel
+from planner.model.stack import AccessInput, ComputeInput, DataPath, NodeAgent, NodeTemplate, StackBase, Tunnel
 from planner.model.workload import SecretRef, Workload
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ _LAST_SHORT = 0xFFFF
 _SHORT = {"\n": "\\n", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 _PLAIN = frozenset(map(chr, range(0x20, 0x7F))) | _SHORT.keys()
 
+#: what names of clouds' own settings begin with
+_CLOUD_NAMES = ("AWS_", "AZURE_", "CLOUDSDK_", "GOOGLE_")
 #: names set on the node that its container gets too
 _OWN = ("SKYPLAN_*", "MASTER_*", "NODE_RANK", "PET_*", "NCCL_*", "GLOO_*", "FI_*")
 _OF_CLOUD = {
@@ -69,6 +72,7 @@ class Node:
     data_paths  how it reaches each store
     stop_after_hours  it powers itself off so long after its boot, whatever the job does
     tunnel      the job lies in several clouds; `generation` None: the launch's tag says it (AWS, whose templates outlive launches)
+    agent       the job runs under it; None = bare.  `project`: skyplan's, whose job it is
     """
 
     cloud: Cloud
@@ -86,6 +90,8 @@ class Node:
     tunnel: Tunnel | None = None
     first_rank: int = 0
     generation: int | None = None
+    agent: NodeAgent | None = None
+    project: str = ""
 
 
 def node_of(
@@ -115,6 +121,8 @@ def node_of(
         tunnel=tunnel,
         first_rank=template.first_rank,
         generation=stack.generation if isinstance(stack, ComputeInput) else None,
+        agent=stack.agent if isinstance(stack, AccessInput | ComputeInput) else None,
+        project=stack.project,
     )
 
 
@@ -134,13 +142,18 @@ def user_data(workload: Workload, node: Node) -> str:
         topology=topology_file(node.instance_type),
         tunnel=node.tunnel.interface if node.tunnel else "",
     )
+    agent = _agent(workload, node)
+    start = _start(workload, node, stores, agent)
     text = jinja.get_template("cloud-init.yaml.j2").render(
         job=workload.name,
-        env_sh=_exports(workload),
+        env_sh=_exports(workload, checkpoints=not (agent and agent.checkpoints)),
         nccl_sh=nccl,
         setup_sh=_script(workload.setup) if workload.setup else "",
         run_sh=_script(workload.run),
-        start_sh=jinja.get_template("start.sh.j2").render(_start(workload, node, stores)),
+        start_sh=jinja.get_template("start.sh.j2").render(start),
+        launch_sh=jinja.get_template("launch.sh.j2").render(start) if agent else "",
+        agent_json=agent.configuration if agent else "",
+        agent_unit=agent.unit if agent else "",
         files=stores.files,
     )
     _check_size(workload.name, node.cloud, text)
@@ -153,14 +166,40 @@ def packed(text: str, cloud: Cloud) -> str:
     return base64.b64encode(data if len(data) <= LIMITS[cloud] else gzip.compress(data, mtime=0)).decode()
 
 
-def _start(workload: Workload, node: Node, stores: StoreSetup) -> dict[str, Any]:
-    """The variables of start.sh."""
+def _agent(workload: Workload, node: Node) -> AgentSetup | None:
+    """Where the job runs under it."""
+    if node.agent is None:
+        return None
+    return agent_setup(
+        node.agent,
+        workload,
+        fetch=_fetch(node.agent.url, _own_authority(node.agent)),
+        project=node.project,
+        cloud=node.cloud,
+        region=node.region,
+        account=node.account,
+        paths=node.data_paths,
+        nvme=node.nvme,
+        stop_after_hours=node.stop_after_hours,
+    )
+
+
+def _own_authority(agent: NodeAgent) -> str:
+    """The user's own authority, where the agent is fetched from the control plane itself; "" for the system's."""
+    host = agent.control_url.removeprefix("https://").split("/", 1)[0]
+    return agent.ca_file if agent.ca_file and agent.url.startswith(f"https://{host}/") else ""
+
+
+def _start(workload: Workload, node: Node, stores: StoreSetup, agent: AgentSetup | None) -> dict[str, Any]:
+    """The variables of start.sh, and of launch.sh under the agent."""
     image = f"{workload.image.ref}" if workload.image else None
     if workload.image and workload.image.digest and "@" not in workload.image.ref:
         image = f"{workload.image.ref}@{workload.image.digest}"
     nodes = workload.resources.nodes
     names = [*(name for name, _ in workload.env), *(secret.env for secret in workload.secrets)]
     own = [*_OWN, *_OF_CLOUD[node.cloud], *_OF_FABRIC.get(node.fabric, ()), *(name for name, _ in stores.environment)]
+    if agent:
+        own = [*(name for name in own if not name.startswith(_CLOUD_NAMES)), *PASSED]
     found = links(node.fabric, node.instance_type, node.efa) if nodes > 1 else (0, False)
     direct = gpudirect(node.fabric) if nodes > 1 else None
     folders = [f"{folder}:{folder}" for folder in (*direct.folders, *direct.sockets)] if direct else []
@@ -168,6 +207,7 @@ def _start(workload: Workload, node: Node, stores: StoreSetup) -> dict[str, Any]
     return {
         "account": node.account,
         "addresses": node.addresses,
+        "agent": agent,
         "cloud": node.cloud.value,
         "copies": stores.copies,
         "ending": ENDINGS[node.cloud],
@@ -196,18 +236,18 @@ def _start(workload: Workload, node: Node, stores: StoreSetup) -> dict[str, Any]
         "stop_after_minutes": max(1, round(stop * 60)) if stop is not None else None,
         "store_environment": stores.environment,
         "tunnel": node.tunnel,
-        "volumes": [*folders, *stores.volumes],
+        "volumes": [*folders, *stores.volumes, *(agent.volumes if agent else ())],
         "workdir": workload.workdir,
     }
 
 
-def _exports(workload: Workload) -> str:
-    """`env.sh`: the job's own environment and what skyplan tells it, quoted."""
+def _exports(workload: Workload, *, checkpoints: bool) -> str:
+    """`env.sh`: the job's own environment and what skyplan tells it, quoted.  Without `checkpoints` the agent says where those go."""
     own = {
         "SKYPLAN_JOB": workload.name,
         "SKYPLAN_NODES": str(workload.resources.nodes),
         "SKYPLAN_DATA_URIS": " ".join(item.at.uri for item in workload.data),
-        "SKYPLAN_CHECKPOINT_URI": workload.checkpoint.at.uri if workload.checkpoint else "",
+        "SKYPLAN_CHECKPOINT_URI": workload.checkpoint.at.uri if workload.checkpoint and checkpoints else "",
         "SKYPLAN_OUTPUT_URI": workload.output.at.uri if workload.output else "",
     }
     pairs = [*workload.env, *((name, value) for name, value in own.items() if value)]
@@ -220,12 +260,13 @@ def _secret(secret: SecretRef, region: str) -> dict[str, str]:
     return {"env": secret.env, "path": secret.path, "region": parts[3] if parts[0] == "arn" else region}
 
 
-def _fetch(url: str) -> str:
+def _fetch(url: str, authority: str = "") -> str:
     """Shell: the agent into `$fetched`, from where skyplan.yaml says; its digest is checked afterwards."""
     scheme, _, rest = url.partition("://")
     match scheme:
         case "https":
-            return f'curl -sfL --retry 5 -o "$fetched" {shlex.quote(url)}'
+            trusting = f"--cacert {shlex.quote(authority)} " if authority else ""
+            return f'curl -sfL --retry 5 {trusting}-o "$fetched" {shlex.quote(url)}'
         case "s3":
             return f'aws s3 cp --only-show-errors {shlex.quote(url)} "$fetched"'
         case "gs":

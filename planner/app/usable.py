@@ -18,7 +18,7 @@ from planner.model.offer import Cloud, Fabric, InstanceType
 from planner.model.reach import Reach
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from planner.model.market import Market
     from planner.model.plan import Placement
@@ -36,9 +36,7 @@ def unusable(workload: Workload, project: Project, market: Market) -> Mapping[tu
     out: Reasons = {}
     for target in project.targets:
         # of targets that nobody wrote down the account is not known yet: they are planned for, and `apply` asks for it
-        whole = _of_target(workload, target, project.tags, named=not project.default_targets) or _of_stores(
-            workload, project, target
-        )
+        whole = _of_target(workload, target, project) or _of_stores(workload, project, target)
         for kind in market.types:
             if kind.cloud is not target.cloud:
                 continue
@@ -60,20 +58,19 @@ def _without_fabric(kind: InstanceType, market: Market) -> list[str]:
     return [r.name for r in market.regions if r.cloud is Cloud.NEBIUS and fabric_name(platform, r.name) is None]
 
 
-def _of_target(workload: Workload, target: Target, project_tags: Sequence[tuple[str, str]], *, named: bool) -> str:
+def _of_target(workload: Workload, target: Target, project: Project) -> str:
     cloud = target.cloud
-    if cloud is Cloud.NEBIUS and named and target.account is None:
+    if cloud is Cloud.NEBIUS and not project.default_targets and target.account is None:
         return f"target `{target.name}` needs `project`, in which Nebius makes resources"
     for secret in (*workload.secrets_in(cloud.value), *([workload.registry_auth] if workload.registry_auth else [])):
         home = SECRET_STORES.get(secret.store)
         if home is not cloud or cloud not in READ_SECRETS:
             return f"nodes in {cloud.value} cannot read the secret {secret.store}://{secret.path} in this version"
-    if workload.tunnel and cloud is Cloud.AWS:
-        odd = [key for key, _ in (*workload.tags, *project_tags) if " " in key or "/" in key]
+    reader = "a tunnel's nodes" if workload.tunnel else "nodes under the agent" if project.control_plane else ""
+    if reader and cloud is Cloud.AWS:
+        odd = [key for key, _ in (*workload.tags, *project.tags) if " " in key or "/" in key]
         if odd:
-            return (
-                f"a tunnel's nodes on aws read their tags, and instance metadata takes no tag `{odd[0]}` (space or `/`)"
-            )
+            return f"{reader} on aws read their tags, and instance metadata takes no tag `{odd[0]}` (space or `/`)"
     if workload.session and (why := _no_session(cloud)):
         return why
     return ""

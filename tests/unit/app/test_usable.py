@@ -117,3 +117,51 @@ def test_a_tunnel_that_cannot_come_up_is_told_while_planning(tmp_path: Path) -> 
 
 def test_every_code_that_is_told_is_explained() -> None:
     assert {"SKY-REJ-215", "SKY-RUN-508", "SKY-APPLY-327"} <= set(CODES)
+
+
+CONTROLLED = """
+project: acme
+agent: {{url: "https://plane.example.com/agent.pyz", sha256: {sha}}}
+control_plane: {{url: "https://plane.example.com"{broker}}}
+targets:
+  - {{name: prod, cloud: aws, account: "123456789012", regions: [us-east-1]{aws}}}
+  - {{name: prod, cloud: nebius, project: project-e00x, tenant: tenant-e00x}}
+"""
+BROKER = ', broker: "https://broker.example.com"'
+MINTS = ', broker_role: "arn:aws:iam::123456789012:role/skyplan-foundation/acme/skyplan-acme-broker"'
+CHECKPOINTS = "checkpoint: {uri: s3://acme-ckpt/m/, region: us-east-1, size: 20GB, every: 1h}\n"
+
+
+def controlled(broker: str = "", aws: str = "") -> str:
+    return CONTROLLED.format(sha="a" * 64, broker=broker, aws=aws)
+
+
+def codes(found: Planned) -> set[str]:
+    return {c.code for p in found.plan.ranked for c in p.caveats}
+
+
+def test_a_job_under_the_agent_is_not_bare(tmp_path: Path) -> None:
+    assert "SKY-RUN-501" in codes(planned(tmp_path))
+    assert "SKY-RUN-501" not in codes(planned(tmp_path, project=controlled(), gpu="H100:8"))
+
+
+def test_the_broker_reaches_what_nothing_else_does(tmp_path: Path) -> None:
+    here = CHECKPOINTS + "constraints: {clouds: [nebius]}\n"
+    without = planned(tmp_path, here, project=controlled(), gpu="H100:8").plan
+    assert not without.status.applyable
+    assert {"SKY-RUN-502"} <= {c.code for p in without.ranked for c in p.caveats}
+    found = planned(tmp_path, here, project=controlled(BROKER, MINTS), gpu="H100:8").plan
+    assert found.status.applyable
+    assert "SKY-RUN-502" not in {c.code for p in found.ranked for c in p.caveats}
+    ((path,),) = found.access.values()
+    assert path.minted
+    nobody = planned(tmp_path, here, project=controlled(BROKER), gpu="H100:8").plan
+    assert not nobody.status.applyable, "no target of aws says who mints there"
+
+
+def test_under_the_agent_a_tag_that_metadata_does_not_take_keeps_a_job_off_aws(tmp_path: Path) -> None:
+    tags = "tags: {'a/b': c}\n"
+    assert "aws" in clouds(planned(tmp_path, tags, gpu="H100:8"))
+    found = planned(tmp_path, tags, project=controlled(), gpu="H100:8")
+    assert "aws" not in clouds(found)
+    assert "nodes under the agent on aws read their tags" in reasons(found)
