@@ -12,12 +12,13 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from planner.model.record import RunStatus, stamp
 from planner.model.runtime import Delivered, Item, Kind, NodeRequest, Refused, Report, Seat
 from planner.state import tables
-from planner.state.guards import CHUNK, Row, RunKey, refusal, runs, upsert
+from planner.state.bulk import IGNORE, find, put
+from planner.state.guards import Row, RunKey, refusal, runs
 from planner.state.reports import Reader, Rows, Values, shape_problem
 from planner.state.seats import manifest_key
 
@@ -29,7 +30,13 @@ REQUESTS = 16
 """The newest that a node is told: it has seen what is older."""
 #: statuses that a job's own end moves on; `lost` too: a node that comes back and says that it ended is no longer lost
 _ENDS_FROM = (RunStatus.STARTING, RunStatus.RUNNING, RunStatus.DEGRADED, RunStatus.LOST)
-_SEAT = ("project", "job", "generation", "rank")
+_MOVE = (
+    "ON CONFLICT (project, job, generation, rank, stream) DO UPDATE SET through = excluded.through, at = excluded.at"
+)
+#: what a report does not say stays as it was
+_HEAR = """ON CONFLICT (project, job, generation, rank) DO UPDATE SET at = excluded.at, logged = seen.logged + excluded.logged,
+gpu_memory_mib = coalesce(excluded.gpu_memory_mib, seen.gpu_memory_mib), exit_code = coalesce(excluded.exit_code, seen.exit_code),
+gpu_utilization_percent = coalesce(excluded.gpu_utilization_percent, seen.gpu_utilization_percent)"""
 
 Stream = tuple[str, int, int, str]
 
@@ -119,24 +126,14 @@ def _streams(batch: _Batch, reports: Sequence[Report]) -> None:
     fresh = [stream for stream in wanted if stream not in batch.through]
     if fresh:
         values = [{"project": batch.project, **_of(stream), "through": 0, "at": batch.at} for stream in fresh]
-        batch.connection.execute(upsert(batch.connection, tables.delivery).on_conflict_do_nothing(), values)
+        put(batch.connection, tables.delivery, values, IGNORE)
         batch.through |= _through(batch, fresh)
 
 
 def _through(batch: _Batch, wanted: Sequence[Stream]) -> dict[Stream, int]:
-    c, found = tables.delivery.c, dict[Stream, int]()
-    key = (c.job, c.generation, c.rank, c.stream)
-    for at in range(0, len(wanted), CHUNK):
-        query = (
-            select(*key, c.through)
-            .where(c.project == batch.project, tuple_(*key).in_(wanted[at : at + CHUNK]))
-            .order_by(*key)
-            .with_for_update()
-        )
-        found |= {
-            (job, generation, rank, stream): n for job, generation, rank, stream, n in batch.connection.execute(query)
-        }
-    return found
+    names = ("job", "generation", "rank", "stream")
+    found = find(batch.connection, tables.delivery, batch.project, names, wanted, lock="UPDATE")
+    return {(row["job"], row["generation"], row["rank"], row["stream"]): row["through"] for row in found}
 
 
 def _of(stream: Stream) -> Values:
@@ -150,21 +147,14 @@ def _write(batch: _Batch) -> None:
         {"project": batch.project, **_of(stream), "through": batch.through[stream], "at": batch.at}
         for stream in sorted(batch.moved)
     ]
-    if moved:
-        query = upsert(connection, tables.delivery)
-        values = {name: query.excluded[name] for name in ("through", "at")}
-        connection.execute(query.on_conflict_do_update(index_elements=[*_SEAT, "stream"], set_=values), moved)
+    put(connection, tables.delivery, moved, _MOVE)
     if rows.log:
         _log(batch)
     _seen(batch)
-    if rows.progress:
-        connection.execute(insert(tables.progress), rows.progress)
-    if rows.checkpoint:
-        # the same checkpoint told twice, by two streams, is one
-        told = sorted(rows.checkpoint, key=lambda r: (r["job"], r["uri"]))
-        connection.execute(upsert(connection, tables.checkpoint).on_conflict_do_nothing(), told)
-    if rows.event:
-        connection.execute(insert(tables.event), rows.event)
+    put(connection, tables.progress, rows.progress)
+    # the same checkpoint told twice, by two streams, is one
+    put(connection, tables.checkpoint, sorted(rows.checkpoint, key=lambda r: (r["job"], r["uri"])), IGNORE)
+    put(connection, tables.event, rows.event)
     for key in sorted({(seat.job, seat.generation) for seat in rows.exited}):
         _exited(batch, key)
 
@@ -179,11 +169,7 @@ def _seen(batch: _Batch) -> None:
         | told.get(s, {})
         for s in sorted(batch.heard)
     ]
-    query = upsert(batch.connection, tables.seen)
-    new, old = query.excluded, tables.seen.c
-    kept = {n: func.coalesce(new[n], old[n]) for n in ("gpu_memory_mib", "gpu_utilization_percent", "exit_code")}
-    newest = {"at": new["at"], **kept, "logged": old.logged + new["logged"]}
-    batch.connection.execute(query.on_conflict_do_update(index_elements=list(_SEAT), set_=newest), values)
+    put(batch.connection, tables.seen, values, _HEAR)
 
 
 def _log(batch: _Batch) -> None:
@@ -204,7 +190,7 @@ def _log(batch: _Batch) -> None:
         if end // LOG_SLACK > start // LOG_SLACK and end > LOG_KEPT:
             old = tables.log.c.ends <= end - LOG_KEPT
             connection.execute(delete(tables.log).filter_by(**key).where(old))
-    connection.execute(insert(tables.log), batch.rows.log)
+    put(connection, tables.log, batch.rows.log)
 
 
 def _exited(batch: _Batch, key: RunKey) -> None:
@@ -222,16 +208,11 @@ def _exited(batch: _Batch, key: RunKey) -> None:
 
 
 def _requests(connection: Connection, project: str, keys: set[RunKey]) -> dict[RunKey, tuple[NodeRequest, ...]]:
-    c, found, ordered = tables.request.c, dict[RunKey, tuple[NodeRequest, ...]](), sorted(keys)
-    for at in range(0, len(ordered), CHUNK):
-        query = (
-            select(tables.request)
-            .where(c.project == project, tuple_(c.job, c.generation).in_(ordered[at : at + CHUNK]))
-            .order_by(c.id)
-        )
-        for row in connection.execute(query).mappings():
-            key = (row["job"], row["generation"])
-            found[key] = (*found.get(key, ()), request_from(row))[-REQUESTS:]
+    found: dict[RunKey, tuple[NodeRequest, ...]] = {}
+    rows = find(connection, tables.request, project, ("job", "generation"), sorted(keys))
+    for row in sorted(rows, key=lambda r: r["id"]):
+        key = (row["job"], row["generation"])
+        found[key] = (*found.get(key, ()), request_from(row))[-REQUESTS:]
     return found
 
 

@@ -9,16 +9,15 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, select, tuple_
+from sqlalchemy import Connection, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from planner.model.record import RunStatus
 from planner.model.runtime import Refusal, Refused, Seat
 from planner.state import tables
+from planner.state.bulk import find
 
 OVER = (RunStatus.FAILED, RunStatus.ENDED)
-#: keys per query: far below SQLite's 32,766 variables
-CHUNK = 400
 _UNWRITABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 Row = Mapping[Any, Any]
@@ -37,16 +36,9 @@ def upsert(connection: Connection, table: Any) -> Any:
 
 def runs(connection: Connection, project: str, keys: Iterable[RunKey], *, alone: bool = False) -> dict[RunKey, Row]:
     """The runs, locked: against being fenced or ended, or `alone` against everybody."""
-    c, ordered, found = tables.run.c, sorted(set(keys)), dict[RunKey, Row]()
-    for at in range(0, len(ordered), CHUNK):
-        query = (
-            select(tables.run)
-            .where(c.project == project, tuple_(c.job, c.generation).in_(ordered[at : at + CHUNK]))
-            .order_by(c.job, c.generation)
-            .with_for_update(read=not alone)
-        )
-        found |= {(row["job"], row["generation"]): dict(row) for row in connection.execute(query).mappings()}
-    return found
+    lock = "UPDATE" if alone else "SHARE"
+    found = find(connection, tables.run, project, ("job", "generation"), sorted(set(keys)), lock=lock)
+    return {(row["job"], row["generation"]): row for row in found}
 
 
 def run_of(connection: Connection, project: str, seat: Seat, *, alone: bool = False) -> Row:

@@ -90,16 +90,21 @@ class Reader:
     project: str
     at: datetime
     key: Callable[[str, int], bytes]
+    arrived: str = field(init=False)
+    latest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrived", stamp(self.at))
+        object.__setattr__(self, "latest", stamp(self.at + MAX_SKEW))
 
     def read(self, seat: Seat, items: Iterable[Item], rows: Rows) -> None:
         """Add a seat's items to the rows.  Raises Refused (malformed); `rows` is then half filled and of no use."""
-        arrived, latest = stamp(self.at), stamp(self.at + MAX_SKEW)
         base = {"project": self.project, "job": seat.job, "generation": seat.generation}
         ranked = {**base, "rank": seat.rank}
         for item in items:
             if not isinstance(item.at, str) or not _MOMENT.fullmatch(item.at):  # pyright: ignore[reportUnnecessaryIsInstance] - nodes send it
-                raise _malformed(f"item {item.seq}: `at` is no moment such as {arrived}")
-            at, body = min(item.at, arrived) if item.at > latest else item.at, item.body
+                raise _malformed(f"item {item.seq}: `at` is no moment such as {self.arrived}")
+            at, body = self.arrived if item.at > self.latest else item.at, item.body
             try:
                 match item.kind:
                     case Kind.PROGRESS:
