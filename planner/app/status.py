@@ -46,7 +46,7 @@ def status(record: Record, jobs: Sequence[str] = ()) -> tuple[JobStatus, ...]:
     for job in record.jobs():
         if jobs and job.name not in jobs:
             continue
-        run = _shown([r for r in runs if r.job == job.name])
+        run = shown([r for r in runs if r.job == job.name])
         out.append(
             JobStatus(
                 job=job.name,
@@ -59,7 +59,7 @@ def status(record: Record, jobs: Sequence[str] = ()) -> tuple[JobStatus, ...]:
     return tuple(out)
 
 
-def _shown(runs: Sequence[Run]) -> Run | None:
+def shown(runs: Sequence[Run]) -> Run | None:
     """The one that holds capacity, else the newest."""
     holding = [r for r in runs if r.status in HOLDING or r.status is RunStatus.LOST]
     return holding[-1] if holding else (runs[-1] if runs else None)

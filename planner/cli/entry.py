@@ -26,6 +26,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "synth": ("planner.cli.synth_cmd", "Write a plan's stacks as Terraform JSON"),
     "apply": ("planner.cli.apply_cmd", "Make a reviewed plan real through Terraform"),
     "status": ("planner.cli.status_cmd", "Show what runs, where and at what price"),
+    "logs": ("planner.cli.logs_cmd", "Show what a job printed"),
+    "events": ("planner.cli.events_cmd", "Show what happened to a job"),
     "sync": ("planner.cli.sync_cmd", "Let the record learn what really runs"),
     "reap": ("planner.cli.reap_cmd", "End what should not be billed any more"),
     "destroy": ("planner.cli.destroy_cmd", "Stop a job and leave nothing behind"),

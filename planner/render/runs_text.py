@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from planner.model.record import NodeStatus, Outcome, RunStatus
 from planner.render.text import columns, usd
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from planner.model.record import Attempt, Node, Run, RunPart
     from planner.render.text import Paint
@@ -17,6 +19,7 @@ STYLES = {
     RunStatus.RUNNING: "green",
     RunStatus.STARTING: "cyan",
     RunStatus.DEGRADED: "yellow",
+    RunStatus.EXITED: "green",
     RunStatus.LOST: "red",
     RunStatus.FAILED: "red",
     RunStatus.ENDED: "dim",
@@ -58,26 +61,62 @@ def _where(part: RunPart) -> str:
     return f"{part.cloud} {part.zone or part.region}"
 
 
-def status_lines(rows: Sequence[tuple[str, Run | None, Sequence[Node], Sequence[Attempt]]], paint: Paint) -> list[str]:
-    """A table of jobs: (name, run, nodes, attempts)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """How far a job is: what its nodes told, None where they told nothing; `heard_seconds` since the last sign of life."""
+
+    step: int | None = None
+    loss: float | None = None
+    steps_per_second: float | None = None
+    heard_seconds: float | None = None
+    usd_so_far: Decimal | None = None
+
+
+def told_cells(told: Told) -> tuple[str, ...]:
+    """STEP, LOSS, STEPS/S, HEARD, SO FAR."""
+    return (
+        "-" if told.step is None else f"{told.step:,}",
+        "-" if told.loss is None else f"{told.loss:.4g}",
+        "-" if told.steps_per_second is None else f"{told.steps_per_second:.3g}",
+        "-" if told.heard_seconds is None else f"{age(told.heard_seconds)} ago",
+        "-" if told.usd_so_far is None else usd(told.usd_so_far),
+    )
+
+
+def age(seconds: float) -> str:
+    """`12 s`, `5 min`, `3.2 h`, `4 d`."""
+    for limit, size, unit in ((120, 1, "s"), (7200, 60, "min")):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} d"  # noqa: PLR2004 - two days
+
+
+def status_lines(
+    rows: Sequence[tuple[str, Run | None, Sequence[Node], Sequence[Attempt]]],
+    paint: Paint,
+    told: Mapping[str, Told] | None = None,
+) -> list[str]:
+    """A table of jobs: (name, run, nodes, attempts); with `told`, by name, how far each is."""
     head = ("JOB", "RUN", "STATUS", "NODES", "WHERE", "WHAT", "USD/H", "RANK", "SINCE", "ATTEMPTS")
-    table: list[tuple[str, ...]] = [head]
+    more = ("STEP", "LOSS", "STEPS/S", "HEARD", "SO FAR") if told is not None else ()
+    table: list[tuple[str, ...]] = [(*head, *more)]
     for name, run, nodes, attempts in rows:
         launches = [a for a in attempts if a.generation is not None and a.action == "apply"]
         refused = sum(a.outcome is Outcome.REFUSED for a in launches)
         tries = f"{len(launches)}" + (f" ({refused} refused)" if refused else "")
+        far = told_cells(told.get(name, Told())) if told is not None else ()
         if run is None:
-            table.append((name, "-", "none", "-", "-", "-", "-", "-", "-", tries))
+            table.append((name, "-", "none", "-", "-", "-", "-", "-", "-", tries, *far))
             continue
         alive, lost = (sum(n.status is s for n in nodes) for s in (NodeStatus.RUNNING, NodeStatus.LOST))
         count = f"{alive}/{run.nodes}" + (f" ({lost} lost)" if lost else "")
         what = " + ".join(map(_what, run.parts))
         where = " + ".join(map(_where, run.parts))
         since = f"{run.started_at[:19]}Z"
-        table.append(
-            (name, run.id, run.status.value, count, where, what, usd(run.usd_per_hour), str(run.rank), since, tries)
-        )
-    lines = columns(table, right=frozenset({6, 7}))
+        price = usd(run.usd_per_hour)
+        row = (name, run.id, run.status.value, count, where, what, price, str(run.rank), since, tries)
+        table.append((*row, *far))
+    lines = columns(table, right=frozenset({6, 7, 10, 11, 12, 13, 14}))
     notes = [
         f"{name}: unfinished: {a.action.value} {a.stack} since {a.at[:19]}Z; `skyplan apply` or `skyplan destroy` goes on"
         for name, _, _, attempts in rows
