@@ -130,6 +130,11 @@ class Runtime:
         with self._reading() as connection:
             return seats.machine(connection, self._project, seat)
 
+    def holder(self, seat: Seat) -> tuple[str, str] | None:
+        """(instance id, SHA-256 of its key) of the machine that has joined: for the broker, which binds it to the same key."""
+        with self._reading() as connection:
+            return seats.holder(connection, self._project, seat)
+
     def plan_digest(self, seat: Seat) -> str:
         """Of the plan by which the seat's run was launched.  Raises Refused as `check`."""
         with self._reading() as connection:

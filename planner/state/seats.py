@@ -113,6 +113,12 @@ def machine(connection: Connection, project: str, seat: Seat) -> str | None:
     return str(holder["instance_id"]) if holder else ("" if node else None)
 
 
+def holder(connection: Connection, project: str, seat: Seat) -> tuple[str, str] | None:
+    """(instance id, SHA-256 of its key) of the machine that took the seat."""
+    found = _holder(connection, project, seat)
+    return (str(found["instance_id"]), str(found["key_sha256"])) if found else None
+
+
 def manifest_key(connection: Connection, project: str, job: str, generation: int) -> bytes:
     """The generation's key, made at first need."""
     key = {"project": project, "job": job, "generation": generation}
