@@ -43,35 +43,42 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """What may be minted for it.  `uri` is the prefix that the lease is about, as the node and the log see it."""
+    """What may be minted for it.  `uri` is the prefix that the lease is about, as the node and the log see it; `granted` the prefix that the grant names."""
 
     store: Store
     scope: Scope
     uri: str
     access: str
+    granted: str
+
+    def is_of(self, uri: str) -> bool:
+        """Whether it is about the prefix of that URI, however the URI ends."""
+        return _same(uri, self.store, self.scope.bucket, self.granted)
 
 
-def refused(reason: str) -> Refused:
+class NotGranted(Refused):
     """The broker will not, however often it is asked (SKY-RUN-515)."""
-    return Refused(Refusal.MALFORMED, reason)
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(Refusal.MALFORMED, reason)
 
 
 def allowed(grants: Sequence[Grant], wanted: Wanted) -> Allowed:
     """What may be minted.  Raises Refused where no grant says so."""
     if wanted.access not in ACCESSES or wanted.seat.generation < 1:
-        raise refused("`access` must be read or write")
+        raise NotGranted("`access` must be read or write")
     store, bucket, prefix = parts(wanted.uri)
     mine = [g for g in grants if g.permission in _DATA and _same(g.resource, store, bucket, prefix)]
     if not mine:
-        raise refused("no grant of the job's plan names this prefix")
+        raise NotGranted("no grant of the job's plan names this prefix")
     if wanted.access == "read":
         scope = Scope(store=store.value, bucket=bucket, reads=(prefix,))
-        return Allowed(store=store, scope=scope, uri=_uri(store, bucket, prefix), access="read")
+        return Allowed(store=store, scope=scope, uri=_uri(store, bucket, prefix), access="read", granted=prefix)
     if all(g.permission is not Permission.WRITE_CHECKPOINTS for g in mine):
-        raise refused("the job's plan grants reading there, not writing")
+        raise NotGranted("the job's plan grants reading there, not writing")
     own = f"{prefix}g{wanted.seat.generation}/"
     scope = Scope(store=store.value, bucket=bucket, reads=(prefix,), writes=(own,))
-    return Allowed(store=store, scope=scope, uri=_uri(store, bucket, own), access="write")
+    return Allowed(store=store, scope=scope, uri=_uri(store, bucket, own), access="write", granted=prefix)
 
 
 def lifetime_seconds(store: Store, now: datetime, hard_end: datetime | None, asked: int = DEFAULT_SECONDS) -> int:
@@ -93,7 +100,7 @@ def parts(uri: str) -> tuple[Store, str, str]:
     """Store, bucket (`account/container` on Azure), and prefix: "" or ending in `/`.  Raises Refused for what is no such URI, or one that hides something."""
     scheme, between, path = uri.partition("://")
     if not between or len(uri) > _MAX_URI or not uri.isprintable() or scheme not in set(Store):
-        raise refused("`uri` must be a prefix in an object store")
+        raise NotGranted("`uri` must be a prefix in an object store")
     store = Store(scheme)
     pieces = path.split("/")
     bucket_pieces = 2 if store is Store.AZURE_BLOB else 1
@@ -101,7 +108,7 @@ def parts(uri: str) -> tuple[Store, str, str]:
     if rest and not rest[-1]:
         rest.pop()
     if len(bucket) != bucket_pieces or not all(bucket) or any(piece in {"", ".", ".."} for piece in rest):
-        raise refused("`uri` must be a prefix in an object store")
+        raise NotGranted("`uri` must be a prefix in an object store")
     return store, "/".join(bucket), "/".join(rest) + "/" if rest else ""
 
 

@@ -92,7 +92,7 @@ def _client(region: str) -> Any:
     except ImportError as error:
         raise missing("AWS", "boto3", "aws") from error
     config = Config(retries={"mode": "standard", "max_attempts": 3}, connect_timeout=5, read_timeout=10)
-    return _asked("the client", lambda: boto3.session.Session(region_name=region).client("sts", config=config))
+    return _asked("the client", lambda: boto3.Session(region_name=region).client("sts", config=config))
 
 
 def _asked(operation: str, ask: Callable[[], T]) -> T:

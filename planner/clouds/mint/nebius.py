@@ -103,7 +103,7 @@ class NebiusMinter:
             # asked for once and then nowhere; INLINE would leave it in every later reading of the key
             secret_delivery_mode=SecretDeliveryMode.EXPLICIT,
         )
-        name = f"{OURS}{order.name}"[:63]
+        name = f"skyplan-{order.name}"[:63]
         asked = CreateAccessKeyRequest(metadata=ResourceMetadata(parent_id=order.account, name=name), spec=spec)
         operation = client.create(asked, **self._limits).wait()
         operation.sync_wait(timeout=30.0)

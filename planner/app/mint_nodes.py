@@ -1,0 +1,106 @@
+"""Which node identity a job's nodes have, place by place, as its access stack names it: what a proof's principal is held to.  Pure.
+
+Decides by names that the project, the job and the place give, never by the record: so a forged record cannot make one job's machine pass for another's.
+On Nebius the cloud makes the service account's id, which nobody can know beforehand: the operator says it (`principals`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from modules.azure.names import resource_name
+from modules.gcp.names import account_id
+from modules.text import fit
+from planner.app.compose import access_name, network_name
+from planner.model.offer import Cloud
+from planner.model.plan import Placement, PlacementPlan
+from planner.model.project import Project, Target
+from planner.model.runtime import NodeIdentity
+
+_ROLE: Final = re.compile(r"arn:[a-z-]+:iam::([0-9]{12}):role/(?:.*/)?([^/]+)")
+_MANAGED: Final = re.compile(
+    r"/subscriptions/([^/]+)/resourcegroups/([^/]+)/providers/microsoft\.managedidentity/userassignedidentities/([^/]+)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownPrincipal:
+    """What the operator says of a job's node identity where its name does not tell: by job and target."""
+
+    job: str
+    target: str
+    principal: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeNames:
+    """The project, and what the operator added."""
+
+    project: Project
+    principals: tuple[KnownPrincipal, ...] = ()
+
+    def piece(self, plan: PlacementPlan, who: NodeIdentity) -> Placement | None:
+        """The first of the plan's placements, or parts, whose nodes run as that identity; None where it is none of this job's.
+
+        All placements of one place share one identity, so which of them it is makes no difference to what may be minted.
+        """
+        return next((piece for piece in _pieces(plan.ranked) if self._is(plan.name, piece, who)), None)
+
+    def _is(self, job: str, piece: Placement, who: NodeIdentity) -> bool:
+        if not who.principal or who.cloud != piece.cloud:
+            return False
+        told = [p.principal for p in self.principals if (p.job, p.target) == (job, piece.target)]
+        if told:
+            return who.principal in told
+        target = next((t for t in self.project.targets if (t.cloud.value, t.name) == (piece.cloud, piece.target)), None)
+        # without the account of the target, anybody could make a role of that name in his own
+        if target is None or not target.account:
+            return False
+        return self._named(job, piece, target, who)
+
+    def _named(self, job: str, piece: Placement, target: Target, who: NodeIdentity) -> bool:
+        project, stack = self.project.name, access_name(job, piece)
+        match Cloud(piece.cloud):
+            case Cloud.AWS:
+                # STS leaves out the path; names of roles are unique in an account whatever their path
+                found = _ROLE.fullmatch(who.principal)
+                return found is not None and found.groups() == (target.account, fit(f"skyplan-{project}-{stack}", 64))
+            case Cloud.GCP:
+                email = f"{account_id(project, stack, job)}@{target.account}.iam.gserviceaccount.com"
+                return who.principal == email and who.account == target.account
+            case Cloud.AZURE:
+                found = _MANAGED.fullmatch(who.principal.lower())
+                group = target.resource_group or resource_name(project, network_name(piece), limit=90)
+                name = resource_name(project, stack, limit=128)
+                return found is not None and found.groups() == tuple(
+                    text.lower() for text in (target.account or "", group, name)
+                )
+            case Cloud.NEBIUS:
+                return False
+
+
+def same_machine(recorded: str, who: NodeIdentity) -> bool:
+    """Whether the machine that the platform names is the one that the record has.  Either may not know: then the other cannot contradict.
+
+    The record has what Terraform calls a machine: a path on GCP and Azure, whose end is the name.
+    """
+    if not (recorded and who.instance_id) or recorded == who.instance_id:
+        return True
+    mine, theirs = recorded.lower(), who.instance_id.lower()
+    match who.cloud:
+        case "gcp":
+            return mine == f"projects/{who.account}/zones/{who.where}/instances/{theirs}".lower()
+        case "azure":
+            return mine.startswith(f"/subscriptions/{who.account}/".lower()) and mine.endswith(
+                f"/virtualmachines/{theirs}"
+            )
+        case _:
+            return False
+
+
+def _pieces(ranked: Sequence[Placement]) -> Iterator[Placement]:
+    for placement in ranked:
+        yield from placement.pieces
