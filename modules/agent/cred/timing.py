@@ -26,6 +26,8 @@ TRIES_SECONDS = 5 * 60
 JITTER = 0.10
 FIRST_PAUSE_SECONDS = 4.0
 LONGEST_PAUSE_SECONDS = 60.0
+FAILURES_TOLD = 3
+"""Where there never was a lease, so many failures count as degraded."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ def next_action(lease: Lease | None, now: float, jitter: float, tried: Tried = N
             return Action(CHECKPOINT, now)
         if left <= DEGRADED_SECONDS and not tried.told:
             return Action(DEGRADED, now)
+    elif tried.failures >= FAILURES_TOLD and not tried.told:
+        return Action(DEGRADED, now)
     due = now if lease is None else mint_at(lease, jitter)
     if (
         tried.at is not None and tried.at <= now
@@ -76,8 +80,9 @@ def mint_at(lease: Lease, jitter: float) -> float:
 
 
 def pause(failures: int, jitter: float) -> float:
-    """Seconds between attempts: 4, 8, 16 … 60, each cut by up to a half; never none, so that no answer of a broker makes a storm."""
-    longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(max(failures - 1, 0), 10))
+    """Seconds between attempts: 4, 8, 16 … 60, each cut by up to a half.  After a success the longest: leases too short to last make no storm."""
+    doubled = FIRST_PAUSE_SECONDS * 2.0 ** min(failures - 1, 10)
+    longest = min(LONGEST_PAUSE_SECONDS, doubled) if failures else LONGEST_PAUSE_SECONDS
     return longest * (0.75 + 0.25 * jitter)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any
 
-from ..errors import Away
+from ..errors import Away  # noqa: TID252 - packed, there is no `modules` above
 
 AWS = "http://169.254.169.254"
 AZURE = "http://169.254.169.254"

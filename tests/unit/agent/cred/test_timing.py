@@ -116,12 +116,17 @@ def test_every_outage_is_told_of_anew() -> None:
 @given(jitters, st.floats(60, timing.FLOOR_SECONDS - 1))
 def test_leases_under_the_floor_make_no_storm_and_one_request_for_a_checkpoint(jitter: float, life: float) -> None:
     seen = drive(None, 3600, jitter, life=life)
-    assert sum(word == MINT for _, word in seen) <= 2 * 3600 / timing.FIRST_PAUSE_SECONDS + 1
+    assert sum(word == MINT for _, word in seen) <= 2 * 3600 / timing.LONGEST_PAUSE_SECONDS + 1
     assert sum(word == CHECKPOINT for _, word in seen) <= 1
 
 
+def test_a_broker_that_never_answered_is_told_of_once() -> None:
+    words = [word for _, word in drive(None, 3600, 0, broker=lambda _at: False) if word in {CHECKPOINT, DEGRADED}]
+    assert words == [DEGRADED]
+
+
 def test_a_clock_set_back_does_not_stop_the_attempts() -> None:
-    assert next_action(None, 100.0, 0, Tried(failures=9, at=1e9)).word == MINT
+    assert next_action(None, 100.0, 0, Tried(failures=9, at=1e9, told=DEGRADED)).word == MINT
 
 
 @given(st.lists(leases, min_size=1, max_size=4), st.floats(0, 2e5))

@@ -1,0 +1,41 @@
+"""Which leases a node keeps, and what each is called: in the endpoint's paths, in file names, as an AWS profile.  The same stores give the same names."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from .lease import Wanted
+
+LONGEST_NAME = 48
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}", re.ASCII)
+
+
+def wanted(stores: Iterable[tuple[str, str]]) -> tuple[Wanted, ...]:
+    """Of (uri, access) of all that the broker is to lend, each once.  Where two would have one name, both get a digest."""
+    pairs = tuple(dict.fromkeys(stores))
+    names = Counter(name(uri, access) for uri, access in pairs)
+    return tuple(
+        Wanted(plain if names[plain] == 1 else f"{plain}-{_digest(uri)}", uri, access)
+        for uri, access in pairs
+        for plain in (name(uri, access),)
+    )
+
+
+def name(uri: str, access: str) -> str:
+    """`s3://acme-data/train/` to read is `s3-acme-data-train-read`."""
+    slug = re.sub(r"[^a-z0-9]+", "-", uri.lower()).strip("-")
+    if len(slug) > LONGEST_NAME:
+        slug = f"{slug[:LONGEST_NAME].rstrip('-')}-{_digest(uri)}"
+    return f"{slug}-{access}"
+
+
+def _digest(uri: str) -> str:
+    return hashlib.sha256(uri.encode()).hexdigest()[:8]
+
+
+def scheme(uri: str) -> str:
+    """`s3`, `gs`, `az`, `nebius`."""
+    return uri.partition("://")[0]
