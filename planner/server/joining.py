@@ -67,8 +67,8 @@ def proof_digest(scheme: str, value: Any) -> str:
     fields = _fields(value)
     if scheme == "one-time":
         return digest(str(value))
-    if scheme == "aws-iid":
-        return digest(str(fields.get("document")))
+    if scheme == "aws-iid" and isinstance(fields.get("document"), str):
+        return digest(fields["document"])
     if scheme == "aws-sts":
         signed = (str(text) for name, text in _fields(fields.get("headers")).items() if name.lower() == "authorization")
         if found := _SIGNATURE.search(next(signed, "")):

@@ -22,6 +22,7 @@ MAX_WHOLE: Final = 2**63 - 1
 MAX_LOG_BYTES: Final = 8 * 1024
 MAX_METRICS: Final = 32
 _STREAM: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
+_WORD: Final = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
 _HEX64: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _UNFIT: Final = re.compile("[\0\ud800-\udfff]")
 """No database takes these in a text."""
@@ -155,6 +156,12 @@ def _hex(value: Any) -> str:
     return value
 
 
+def _word(value: Any) -> str:
+    if not isinstance(value, str) or not _WORD.fullmatch(value):
+        raise _Wrong("must be a short word in small letters")
+    return value
+
+
 def _text(most: int) -> Check:
     def check(value: Any) -> str:
         if not isinstance(value, str):
@@ -228,6 +235,6 @@ _CHECKS: Final[dict[str, dict[str, tuple[bool, Check]]]] = {
     Kind.NOTICE: {"what": (True, _one_of(_WHATS)), "deadline": (False, _moment)},
     Kind.CREDENTIAL: {"uri": (True, _uri), "state": (True, _one_of(_STATES)), "expires_at": (False, _moment)},
     Kind.LOG: {"text": (True, _log)},
-    Kind.EVENT: {"word": (True, _text(64)), "text": (True, _text(2048))},
+    Kind.EVENT: {"word": (True, _word), "text": (True, _text(2048))},
     Kind.EXIT: {"code": (True, _signed), "signal": (False, _signed)},
 }

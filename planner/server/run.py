@@ -1,0 +1,136 @@
+"""Running the application: one process, one event loop, one listening socket, TLS, an orderly end.
+
+Decides the HTTP library's limits.  A signal ends it: what waits for its commit is written first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import resource
+import signal
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+import uvicorn
+
+from planner.server.log import Bridge, Log
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+MAX_CONNECTIONS: Final = 20_000
+BACKLOG: Final = 4096
+KEEP_ALIVE_SECONDS: Final = 75
+"""Longer than agents pause between reports: they keep their connection."""
+STOP_SECONDS: Final = 15
+MAX_HEAD_BYTES: Final = 16 * 1024
+_FILES_APIECE: Final = 1.2
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that is bound; port 0 takes a free one.  Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(BACKLOG)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def serve(
+    app: FastAPI,
+    at: socket.socket,
+    log: Log,
+    *,
+    tls: tuple[str, str] | None = None,
+    started: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT.  `started`: called when requests are answered."""
+    _more_files(log)
+    library = logging.getLogger("uvicorn")
+    library.handlers = [Bridge(log)]
+    library.propagate = False
+    server = _Server(_config(app, tls), started)
+    with server.ended_by_signals():
+        server.run(sockets=[at])
+
+
+def _config(app: FastAPI, tls: tuple[str, str] | None) -> uvicorn.Config:
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        ws="none",
+        lifespan="on",
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=STOP_SECONDS,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+    )
+    config.load()
+    if tls:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(*tls)
+        config.ssl = context
+    return config
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Tell that requests are answered."""
+        await super().startup(sockets)
+        if self.started:
+            self._tell()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        """Ours are set before: the library would raise the signal again once it has ended, and the exit code would say so."""
+        yield
+
+    @contextlib.contextmanager
+    def ended_by_signals(self) -> Any:
+        """SIGTERM and SIGINT end it in order."""
+
+        def end(_number: int, _frame: FrameType | None) -> None:
+            self.should_exit = True
+
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _more_files(log: Log) -> None:
+    """Each connection is a file."""
+    wanted = int(MAX_CONNECTIONS * _FILES_APIECE)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft == resource.RLIM_INFINITY or soft >= most:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    except (OSError, ValueError):
+        log.line("files", limit=soft)
