@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from planner.model.record import stamp
 from planner.model.runtime import (
@@ -160,7 +160,12 @@ def _progress(body: Mapping[str, Any]) -> Values:
     metrics = body.get("metrics")
     kept = "{}"
     if metrics:
-        numbers = {writable(str(name), 64): _number(value) for name, value in list(metrics.items())[:MAX_METRICS]}
+        if not isinstance(metrics, Mapping):
+            raise TypeError("`metrics` is no object")
+        numbers = {
+            writable(str(name), 64): _number(value)
+            for name, value in list(cast("Mapping[str, Any]", metrics).items())[:MAX_METRICS]
+        }
         kept = json.dumps({name: n for name, n in numbers.items() if n is not None}, sort_keys=True)
     return {
         "step": _whole(body, "step"),
@@ -171,13 +176,13 @@ def _progress(body: Mapping[str, Any]) -> Values:
 
 
 def _heartbeat(body: Mapping[str, Any]) -> Values:
-    memory = body.get("gpu_memory_mib")
-    return {
-        "gpu_memory_mib": int(memory)
-        if memory is not None and _number(memory) is not None and 0 <= memory < _WHOLE
-        else None,
-        "gpu_utilization_percent": _number(body.get("gpu_utilization_percent")),
-    }
+    memory, used = _number(body.get("gpu_memory_mib")), _number(body.get("gpu_utilization_percent"))
+    values: Values = {}
+    if memory is not None and 0 <= memory < _WHOLE:
+        values["gpu_memory_mib"] = int(memory)
+    if used is not None:
+        values["gpu_utilization_percent"] = used
+    return values
 
 
 def _event(kind: Kind, body: Mapping[str, Any]) -> tuple[str, str]:
@@ -230,9 +235,13 @@ def _whole(body: Mapping[str, Any], name: str) -> int:
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _malformed(reason: str) -> Refused:

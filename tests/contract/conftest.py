@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from planner.state.record import Record
+from planner.state.runtime import Runtime
+from tests.contract.beds import PROJECT, Bed
+
 FOLDERS = ("/usr/lib/postgresql", "/usr/local/pgsql", "/opt/homebrew/opt")
 
 
@@ -98,3 +102,11 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     with psycopg.connect(host=host, user="skyplan", dbname="postgres", autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
     return f"postgresql://skyplan@/{name}?host={host}"
+
+
+@pytest.fixture
+def bed(database: str) -> Iterator[Bed]:
+    """An empty record, and its runtime."""
+    made = Bed(Record.open(database, PROJECT), Runtime.open(database, PROJECT))
+    yield made
+    made.close()
