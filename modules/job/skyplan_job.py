@@ -352,7 +352,7 @@ def _canonical(document: dict[str, Any]) -> bytes:
 
 
 def _mac(document: dict[str, Any]) -> str:
-    """ "" where the job has no key: the agent, which has it, then signs."""
+    """Nothing where the job has no key: the agent, which has it, then signs."""
     path = os.environ.get("SKYPLAN_CHECKPOINT_KEY_FILE")
     if not path:
         return ""

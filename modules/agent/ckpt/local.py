@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from .errors import Absent, Exists, StoreError
-from .manifest import MAX_MANIFEST_BYTES, safe
-from .store import CHUNK_BYTES, Entry
+from .manifest import safe
+from .store import CHUNK_BYTES, Content, Entry
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -60,34 +60,22 @@ class LocalStore:
         with reader:
             yield reader
 
-    def read(self, name: str, limit: int = MAX_MANIFEST_BYTES) -> bytes:
-        """A small file, whole.  Raises StoreError where it is more than `limit`."""
-        with self.opened(name) as reader:
-            found = reader.read(limit + 1)
-        if len(found) > limit:
-            raise StoreError(f"{self.uri}{name} is larger than {limit} bytes")
-        return found
-
-    def put(self, name: str, source: BinaryIO, size: int, sha256: str) -> None:
+    def put(self, name: str, content: Content) -> None:
         """Raises Exists."""
-        del sha256  # it is what was read a moment ago; the manifest carries it
         path = self._path(name)
         new = path.with_name(f"{_NEW}{os.getpid()}-{secrets.token_hex(4)}")
         try:
-            made = _folders(path.parent)
-            with new.open("wb") as opened:
-                copied = 0
-                while True:
-                    piece = source.read(CHUNK_BYTES)
-                    if not piece:
-                        break
-                    copied += opened.write(piece)
+            changed = _folders(path.parent)
+            copied = 0
+            with new.open("wb") as opened, content.piece(0, content.bytes) as piece:
+                for some in iter(lambda: piece.read(CHUNK_BYTES), b""):
+                    copied += opened.write(some)
                 opened.flush()
                 os.fsync(opened.fileno())
-            if copied != size:
-                raise StoreError(f"{name} changed while it was stored: {copied} bytes, not {size}")
+            if copied != content.bytes:
+                raise StoreError(f"{name} became shorter while it was stored: {copied} bytes, not {content.bytes}")
             os.link(str(new), str(path))
-            for folder in (path.parent, *made):
+            for folder in (path.parent, *changed):
                 flush_folder(folder)
         except FileExistsError:
             raise Exists(f"{self.uri}{name} is there already") from None
