@@ -268,11 +268,11 @@ def test_an_issue_is_noted_once_and_not_for_whom_is_fenced(bed: Bed) -> None:
     assert len(bed.runtime.issues("train")) == 1
 
 
-def test_projects_do_not_see_each_other(bed: Bed, database: str) -> None:
+def test_projects_do_not_see_each_other(bed: Bed, made: str) -> None:
     bed.launch("i-0")
     bed.join()
     bed.deliver(report(item(1, step=1)))
-    other = Runtime.open(database, "other")
+    other = Runtime.open(made, "other")
     try:
         assert other.session("token of i-0", NOW) is None
         assert other.newest("train") is None
@@ -286,11 +286,11 @@ def _at_once(count: int, act: Callable[[int], object]) -> None:
         list(pool.map(act, range(count)))
 
 
-def test_several_servers_take_each_item_once(bed: Bed, database: str) -> None:
+def test_several_servers_take_each_item_once(bed: Bed, made: str) -> None:
     """The same reports by several servers at once, in different orders: no item twice, none lost, nobody waits for ever."""
     bed.launch(*(f"i-{k}" for k in range(6)))
     reports = [report(*(item(k, step=k) for k in range(1, 6)), of=seat(rank=r)) for r in range(6)]
-    servers = [Runtime.open(database, "acme") for _ in range(4)]
+    servers = [Runtime.open(made, "acme") for _ in range(4)]
 
     def act(k: int) -> None:
         for turn in range(5):
@@ -306,10 +306,10 @@ def test_several_servers_take_each_item_once(bed: Bed, database: str) -> None:
         assert steps(bed, rank=rank) == [1, 2, 3, 4, 5]
 
 
-def test_a_fence_and_reports_at_once_leave_nothing_told_after_the_fence(bed: Bed, database: str) -> None:
+def test_a_fence_and_reports_at_once_leave_nothing_told_after_the_fence(bed: Bed, made: str) -> None:
     bed.launch("i-0")
     bed.launch("i-1")
-    server = Runtime.open(database, "acme")
+    server = Runtime.open(made, "acme")
     answers = []
 
     def act(k: int) -> None:
@@ -328,15 +328,15 @@ def test_a_fence_and_reports_at_once_leave_nothing_told_after_the_fence(bed: Bed
     assert bed.deliver(report(item(99, step=99)))[0].refused is not None
 
 
-def test_a_database_that_is_locked_for_too_long_is_unavailable(bed: Bed, database: str, monkeypatch) -> None:
+def test_a_database_that_is_locked_for_too_long_is_unavailable(bed: Bed, made: str, monkeypatch) -> None:
     from planner.state import engine
 
-    if not database.startswith("sqlite"):
+    if not made.startswith("sqlite"):
         pytest.skip("SQLite's own")
     bed.launch("i-0")
     monkeypatch.setattr(engine, "BUSY_SECONDS", 0)
-    slow = Runtime.open(database, "acme")
-    holder = engine.open_engine(database)
+    slow = Runtime.open(made, "acme")
+    holder = engine.open_engine(made)
     try:
         with holder.connect().execution_options(writes=True) as connection, connection.begin():
             with pytest.raises(Unavailable):
@@ -348,14 +348,14 @@ def test_a_database_that_is_locked_for_too_long_is_unavailable(bed: Bed, databas
         slow.close()
 
 
-def test_a_database_that_was_started_anew_answers_again(bed: Bed, database: str, request) -> None:
-    if database.startswith("sqlite"):
+def test_a_database_that_was_started_anew_answers_again(bed: Bed, made: str, request) -> None:
+    if made.startswith("sqlite"):
         pytest.skip("PostgreSQL's own")
     import psycopg
 
     bed.launch("i-0")
     assert bed.deliver(report(item(1, step=1)))[0].through == 1
-    with psycopg.connect(database, autocommit=True) as other:
+    with psycopg.connect(made, autocommit=True) as other:
         other.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
         )
