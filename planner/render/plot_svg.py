@@ -19,7 +19,7 @@ RIGHT: Final = 16
 TOP: Final = 30
 BOTTOM: Final = 46
 COLOURS: Final = 6
-_Y_TICKS: Final = 5
+_Y_TICKS: Final = 6
 _X_TICKS: Final = 6
 _DAY: Final = 86_400
 #: distances between times that people count in, in seconds
