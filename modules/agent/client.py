@@ -3,20 +3,25 @@
     Plane.join() renew() report(stream, items) cut(document) chosen() peers(...)      raise Away (may pass) or Denied (a word to act on)
     Broker.lease(uri, access)                                                         the same
 
-A session that is known no more, or over, is `Away` with the word `unknown`, and the next question joins anew.
+A session that is known no more, or over, is `Away` with the word `unknown`, and the next question joins anew.  `memory`: where the session is kept over a
+restart of this agent, for a seat that cannot prove itself a second time.
 """
 
 from __future__ import annotations
 
 import calendar
+import contextlib
+import json
 import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import files
 from .errors import Away, Denied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from .link import Answer, Link
     from .settings import Seat
@@ -50,6 +55,7 @@ class Plane:
         instance_id: str,
         key: str,
         prove: Prove,
+        memory: Path | None = None,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self._link, self._seat, self._instance_id, self._key = link, seat, instance_id, key
@@ -57,7 +63,10 @@ class Plane:
         self._one = threading.RLock()
         self._bearer = ""
         self._renew_at = 0.0
+        self._memory = memory
         self.joined: Joined | None = None
+        if memory is not None:
+            self._recall(memory)
 
     def join(self) -> Joined:
         """Take the seat, with a fresh proof."""
@@ -118,6 +127,12 @@ class Plane:
                     self._bearer = ""
             raise Away(str(denied), word="unknown") from denied
 
+    def _recall(self, memory: Path) -> None:
+        """The last session, renewed at once: a seat that was taken by a one-time token cannot be taken by it again."""
+        with contextlib.suppress(Away):
+            self._taken(files.recall(memory))
+            self._renew_at = self._steady()
+
     def _taken(self, document: dict[str, Any]) -> Joined:
         try:
             bearer, key = str(document["session"]), bytes.fromhex(document["manifest_key"])
@@ -137,6 +152,8 @@ class Plane:
             self._bearer = bearer
             self._renew_at = self._steady() + max(renew, _FEWEST_RENEW_SECONDS)
             self.joined = joined
+        if self._memory is not None:
+            files.write(self._memory, json.dumps(document))
         return joined
 
 

@@ -16,6 +16,10 @@ REFUSED = 77
 """The service refused this node: wrong proof, replay, another key, a clock too far off."""
 CONFIG = 78
 """The configuration is wrong."""
+PAST_END = 75
+"""The hard end, or a request to stop, came before the job could begin."""
+FENCED = 79
+"""A newer generation has taken over, or the run was ended, before the job could begin."""
 
 
 class AgentError(Exception):

@@ -56,15 +56,17 @@ class Spool:
         self.marks: dict[str, int] = {}
         self._open()
 
-    def add(self, kind: str, body: Mapping[str, Any], *, at: str | None = None, **marks: int) -> None:
+    def add(
+        self, kind: str, body: Mapping[str, Any], *, at: str | None = None, marks: Mapping[str, int] | None = None
+    ) -> None:
         """Keep an item.  What may not be dropped is on the disk when this returns, but where the disk is full."""
         with self._one:
             item = {"kind": kind, "at": at or now(), **body}
-            if not self._drain() or not self._write(item, marks):
+            if not self._drain() or not self._write(item, marks or {}):
                 self._later(kind, item)
             elif kind not in DROPPABLE:
                 self._sync()
-            self.marks.update(marks)  # not before: a new file's header says what was read by then
+            self.marks.update(marks or {})  # not before: a new file's header says what was read by then
 
     def flush(self) -> None:
         """All that was added is on the disk."""

@@ -70,7 +70,7 @@ def test_what_is_longer_than_a_line_is_dropped_and_told(tmp_path):
 def test_a_new_agent_goes_on_where_the_killed_one_was(tmp_path):
     spool = opened(tmp_path / "a")
     for step in range(10):
-        spool.add("checkpoint", {"step": step}, progress=step * 100)
+        spool.add("checkpoint", {"step": step}, marks={"progress": step * 100})
     spool.batch(4, MIB)
     spool.taken(4)
     shutil.copytree(tmp_path / "a", tmp_path / "b")  # as SIGKILL leaves it: nothing was closed
@@ -84,7 +84,7 @@ def test_a_new_agent_goes_on_where_the_killed_one_was(tmp_path):
 def test_a_torn_line_is_no_item_and_its_number_is_used_again(tmp_path, cut):
     spool = opened(tmp_path)
     for step in range(3):
-        spool.add("checkpoint", {"step": step}, progress=step)
+        spool.add("checkpoint", {"step": step}, marks={"progress": step})
     spool.close()
     path = next(tmp_path.glob("*.items"))
     whole = path.read_bytes().rstrip(b"\0")
@@ -212,7 +212,7 @@ spool = Spool(Path(sys.argv[1]), 64 << 20, print)
 step = spool.marks.get("progress", 0)
 while True:
     step += 1
-    spool.add("checkpoint" if step % 7 == 0 else "progress", {"step": step, "pad": "x" * (step % 400)}, progress=step)
+    spool.add("checkpoint" if step % 7 == 0 else "progress", {"step": step, "pad": "x" * (step % 400)}, marks={"progress": step})
     items = spool.batch(20, 10_000) if step % 5 == 0 else []
     for item in items:
         print(item["seq"], item["step"], flush=True)
