@@ -259,6 +259,7 @@ def main() -> None:
             "p99_ms": round(times[int(len(times) * 0.99)] * 1000, 1),
             "max_ms": round(times[-1] * 1000, 1),
             "server_cpu": round(used / took, 2),
+            "cpu_us_per_report": round(used / sent * 1e6),
             "rss_mib": round(held["VmRSS"]),
             "peak_mib": round(held["VmHWM"]),
             "lost": answered - stored,
