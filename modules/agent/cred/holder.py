@@ -91,14 +91,21 @@ class Holder:
         """The best there is, from memory.  None where there is none that holds.  Raises KeyError for no grant of this node."""
         return timing.choose(self._grants[grant].leases, self._clock())
 
-    def source(self, uri: str, access: str) -> Callable[[], dict[str, Any]]:
-        """For the agent's own uploads: gives the newest lease's document, or raises Away.  Raises KeyError where that is not held."""
-        grant = {(one.uri, one.access): one.grant for one in self.wanted}[uri, access]
+    def source(self, uri: str, *, absent: Callable[[str], Exception] = Away) -> Callable[[str, str], dict[str, Any]]:
+        """For the agent's own uploads: (access, id of a lease that the store just refused, or "") -> the newest lease's document.
 
-        def newest() -> dict[str, Any]:
-            found = self.lease(grant)
+        What is lent for writing reads its own prefix too.  Raises `absent` where there is no lease now; KeyError where none is held at all.
+        """
+        grants = {one.access: one.grant for one in self.wanted if one.uri == uri}
+        grants = {"read": grants["write"] if "read" not in grants else grants["read"], **grants}
+
+        def newest(access: str, refused: str = "") -> dict[str, Any]:
+            if refused:
+                self.distrust(refused)
+                self.step()
+            found = self.lease(grants[access])
             if found is None:
-                raise Away(f"there is no credential for {uri} now")
+                raise absent(f"there is no credential for {uri} now")
             return dict(found.document)
 
         return newest

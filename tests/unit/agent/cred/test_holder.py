@@ -36,7 +36,7 @@ def test_a_broker_away_for_longer_than_a_lease(bench) -> None:
     assert bench.checkpoints[0][0] == "the credential for s3://acme-data/train/ ends in 960 s"
     assert holder.lease("data") is None
     with pytest.raises(Away):
-        holder.source(DATA.uri, DATA.access)()
+        holder.source(DATA.uri)("read")
     bench.broker.fault = None
     bench.pass_time(holder, 61)
     assert holder.lease("data").id == "lease-2"
@@ -139,10 +139,16 @@ def test_the_thread_mints_survives_a_fault_of_ours_and_forgets_at_the_end(bench)
     assert holder.lease("data") is None
 
 
-def test_a_source_gives_the_document_for_our_own_uploads(bench) -> None:
+def test_a_source_gives_the_document_for_our_own_uploads_and_another_where_one_was_refused(bench) -> None:
     holder = bench.holder(DATA, CKPT)
-    bench.pass_time(holder, 1)
-    source = holder.source(CKPT.uri, CKPT.access)
-    assert source()["gcp"] == {"access_token": "down-2"}
+    bench.pass_time(holder, 120)
+    source = holder.source(CKPT.uri)
+    assert source("write", "")["gcp"] == source("read", "")["gcp"] == {"access_token": "down-2"}
+    assert source("write", "lease-2")["gcp"] == {"access_token": "down-3"}
     with pytest.raises(KeyError):
-        holder.source(CKPT.uri, "read")
+        holder.source(DATA.uri)("write")
+    with pytest.raises(KeyError):
+        holder.source("s3://elsewhere/")
+    bench.away()
+    with pytest.raises(OSError, match="no credential for gs://acme-ckpt/train/ now"):
+        holder.source(CKPT.uri, absent=OSError)("write", "lease-3")

@@ -1,0 +1,88 @@
+"""Rotating credentials with real SDKs: a day of leases in seconds, the same process and the same client object throughout, and not one failed reading."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.judges.ministack import Ministack
+from tests.e2e.rotation import stage
+from tests.emulators.gcs import Gcs
+
+ROOT = Path(__file__).parents[2]
+ROTATIONS = 25
+
+pytestmark = [
+    pytest.mark.skipif(stage.library() is None, reason="no libfaketime here: apt-get install faketime"),
+    pytest.mark.usefixtures("socket_enabled"),
+]
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> Path:
+    file = tmp_path / "clock"
+    stage.move(file, 0)
+    return file
+
+
+def node(module: str, *arguments: str, clock: Path) -> dict:
+    """The node's side, under the moved clock; what it saw."""
+    environment = stage.faked({**os.environ, "PYTHONPATH": str(ROOT)}, clock)
+    command = [sys.executable, "-m", module, *arguments, str(clock)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout)
+
+
+def a_day_went_well(result: dict) -> None:
+    assert result["failed"] == []
+    assert result["rotations"] >= ROTATIONS
+    assert result["pids"], "the job was never started anew"
+    assert result["exit"] == 0
+    assert set(result["told"]) == {"minted"}
+    assert not result["checkpoints"]
+
+
+@pytest.fixture
+def ministack(tmp_path: Path, clock: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    server = started(lambda: Ministack(tmp_path), clock, monkeypatch)
+    yield server.url
+    server.close()
+
+
+def started(begin: Callable[[], Any], clock: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An emulator under the moved clock."""
+    with monkeypatch.context() as patch:
+        for name, value in stage.faked({}, clock).items():
+            patch.setenv(name, value)
+        return begin()
+
+
+def test_boto3_over_a_day(ministack: str, tmp_path: Path, clock: Path) -> None:
+    result = node("tests.e2e.rotation.s3", ministack, str(tmp_path / "credentials"), clock=clock)
+    a_day_went_well(result)
+    # what has ended is refused: by its end, or as unknown once ministack has swept it away
+    assert result["frozen"] in {"ExpiredToken", "InvalidAccessKeyId"}
+    assert result["minted"] < 2 * 62
+
+
+def test_google_cloud_storage_over_a_day(tmp_path: Path, clock: Path) -> None:
+    """Case 16: the client's token ends every hour, and its `external_account` file brings it the next from the node."""
+    pytest.importorskip("google.cloud.storage")
+    server = Gcs(tmp_path)
+    try:
+        result = node("tests.e2e.rotation.gcs", server.url, str(tmp_path / "credentials"), clock=clock)
+    finally:
+        server.close()
+    a_day_went_well(result)
+    assert result["exchanges"] == result["minted"], "google-auth's own downscoping, once a lease"
+    assert result["frozen"] == 401, "the gate refuses what has ended"
+    assert not [row for row in result["refused"] if "POST" in row], "and nothing of the job's"
+    assert result["stolen"] == {"mine": 200, "other": 403, "list mine": 200, "list all": 403, "buckets": 403}
