@@ -31,14 +31,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sync": ("planner.cli.sync_cmd", "Let the record learn what really runs"),
     "reap": ("planner.cli.reap_cmd", "End what should not be billed any more"),
     "destroy": ("planner.cli.destroy_cmd", "Stop a job and leave nothing behind"),
+    "serve": ("planner.cli.serve_cmd", "Run the control plane that nodes report to"),
+    "broker": ("planner.cli.broker_cmd", "Mint data credentials for the nodes of approved plans"),
     "rendezvous": ("planner.cli.rendezvous_cmd", "Let the nodes of a tunnel find each other"),
+    "state": ("planner.cli.state_cmd", "Export, import and back up the record"),
     "audit": ("planner.cli.audit_cmd", "Find what grants too much, and show what a change widens"),
     "catalog": ("planner.cli.catalog_cmd", "Look at the packaged prices and check them"),
     "foundation": (
         "planner.cli.foundation_cmd",
         "Write the identities that plan, deploy, launch and mint in an account",
     ),
-    "schema": ("planner.cli.schema_cmd", "Print the JSON Schema of job files or of skyplan.yaml"),
+    "schema": ("planner.cli.schema_cmd", "Print the JSON Schema of job files, skyplan.yaml or server.yaml"),
 }
 
 
