@@ -1,25 +1,35 @@
 """The job's checkpoints, as far as the run is concerned: the key they are signed by, where to go on from, what is put away, and what must be before the end.
 
-How they lie in a store is `ckpt`'s.
+How they lie in a store is `ckpt`'s.  Which credential reaches the store is decided here: the broker's lease where one is held for it, else the node's own identity.
 """
 
 from __future__ import annotations
 
 import secrets
+import threading
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import files
+from .errors import Away
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .ckpt.store import Credential
+    from .ckpt.store import Store as Opened
+    from .ckpt.upload import Uploader
     from .client import Plane
     from .cred.holder import Holder
     from .place import Place
     from .settings import Checkpoints as Where
     from .settings import Settings
     from .spool import Spool
+
+STILL_SECONDS = 300.0
+"""At the end, an upload that has put nothing away for so long is given up."""
+_LOOK_SECONDS = 0.2
 
 
 class Checkpoints:
@@ -36,45 +46,135 @@ class Checkpoints:
         holder: Holder | None,
         told: Callable[[str], None],
     ) -> None:
-        self._settings, self._where, self._place, self._spool, self._plane, self._told = (
-            settings,
-            where,
-            place,
-            spool,
-            plane,
-            told,
-        )
-        self._holder = holder
+        self._settings, self._where, self._place = settings, where, place
+        self._spool, self._plane, self._holder, self._told = spool, plane, holder, told
         self._folder = Path(where.folder) / f"g{settings.seat.generation}"
+        self._stopped = threading.Event()
+        self._uploader: Uploader | None = None
+        self._store: Opened | None = None
 
     @property
     def key(self) -> bytes | None:
-        """Of this generation: the control plane's, or without one a key of this machine's own."""
-        joined = self._plane.joined if self._plane is not None else None
-        if joined is not None:
-            self._place.keep_manifest_key(joined.manifest_key)
-        elif self._plane is None and self._place.manifest_key() is None:
-            self._place.keep_manifest_key(secrets.token_bytes(32))
+        """Of this generation, by the control plane; without one the machine's own, which signs all its generations."""
+        if self._plane is None:
+            return self._own_key()
+        if self._plane.joined is not None:
+            self._place.keep_manifest_key(self._plane.joined.manifest_key)
         return self._place.manifest_key()
 
     def resume(self) -> dict[str, str | None]:
         """Find the checkpoint to go on from, bring it here, and say so to the job.  Raises Away, Denied."""
+        from .ckpt.errors import StoreError  # noqa: PLC0415 - a job without checkpoints pays nothing for them
+        from .ckpt.resume import resume  # noqa: PLC0415
+
+        key = self.key
+        if key is None:
+            raise Away("the control plane gave no key for checkpoints yet")
         files.folder(str(self._folder))
-        return {
+        try:
+            found = resume(self._opened(), self._plane, self._settings.seat, self._folder, key=key, told=self._skipped)
+        except StoreError as error:
+            raise Away(f"SKY-RUN-523: {error}") from error
+        said: dict[str, str | None] = {
             "SKYPLAN_CHECKPOINTS": str(self._folder),
             "SKYPLAN_CHECKPOINT_URI": f"{self._where.uri}g{self._settings.seat.generation}/",
+            "SKYPLAN_RESUME_FROM": None,
+            "SKYPLAN_RESUME_STEP": None,
         }
+        if found is not None:
+            self._told(f"going on from step {found.step}: {found.uri}")
+            self._spool.add("event", {"word": "resumed", "text": f"from step {found.step}: {found.uri}"[:500]})
+            said.update({"SKYPLAN_RESUME_FROM": str(found.folder), "SKYPLAN_RESUME_STEP": str(found.step)})
+        return said
 
     def start(self) -> None:
-        """Begin to put checkpoints away."""
+        """Begin to put checkpoints away: those that a killed agent left, too."""
+        from .ckpt.upload import Uploader as Putting  # noqa: PLC0415
 
-    def made(self, folder: str) -> None:
-        """The job made one."""
+        key = self.key
+        if key is None:
+            self._told("checkpoints are not put away: this generation's key is not known")
+            return
+        files.folder(str(self._folder))
+        self._uploader = Putting(
+            self._opened(),
+            self._settings.seat,
+            self._spool.add,
+            folder=self._folder,
+            key=key,
+            keep=self._where.keep,
+            told=self._told,
+        )
+        threading.Thread(target=self._uploader.run, args=(self._stopped,), name="checkpoints", daemon=True).start()
 
-    def drain(self, seconds: float, until: Callable[[], bool]) -> bool:
+    def made(self, _folder: str) -> None:
+        """The job made one.  Its name is not needed: what is whole in the folder and not put away is found there."""
+        if self._uploader is not None:
+            self._uploader.wake()
+
+    def drain(self, until: Callable[[], bool]) -> bool:
         """Wait for what is on its way, as long as it moves; whether all is put away."""
-        del seconds, until
+        uploader = self._uploader
+        if uploader is None:
+            return True
+        uploader.wake()
+        moved, since = uploader.moved, time.monotonic()
+        while uploader.pending():
+            if until():
+                return False
+            if uploader.moved != moved:
+                moved, since = uploader.moved, time.monotonic()
+            elif time.monotonic() - since > STILL_SECONDS:
+                return False
+            time.sleep(_LOOK_SECONDS)
         return True
 
     def stop(self) -> None:
-        """End."""
+        """End, after the file that is under way."""
+        self._stopped.set()
+        if self._uploader is not None:
+            self._uploader.wake()
+
+    def _skipped(self, uri: str, reason: str) -> None:
+        self._told(f"SKY-RUN-511: {uri}: {reason}")
+        self._spool.add("skipped", {"uri": uri[:1000], "reason": reason[:500]})
+
+    def _opened(self) -> Opened:
+        if self._store is None:
+            from .ckpt.open import open_store  # noqa: PLC0415
+
+            rows = [store for store in self._settings.stores if self._where.uri.startswith(store.uri)]
+            row = max(rows, key=lambda store: len(store.uri), default=None)
+            self._store = open_store(
+                self._where.uri,
+                self._credential(),
+                region=(row.region if row else None) or self._settings.region,
+                endpoint=(row.endpoint if row else None) or "",
+            )
+        return self._store
+
+    def _credential(self) -> Credential:
+        if self._where.uri.startswith("file://"):
+            return lambda _access, _refused: {}
+        if self._holder is not None:
+            from .ckpt.errors import StoreError  # noqa: PLC0415
+
+            for row in self._settings.stores:
+                if row.reach == "broker" and row.access == "write" and self._where.uri.startswith(row.uri):
+                    return self._holder.source(row.uri, absent=StoreError)
+        return self._platform()
+
+    def _platform(self) -> Credential:
+        from .ckpt.errors import CredentialRefused  # noqa: PLC0415
+
+        def none(_access: str, _refused: str) -> dict[str, Any]:
+            raise CredentialRefused(f"nothing lends a credential for {self._where.uri}")
+
+        return none
+
+    def _own_key(self) -> bytes:
+        path = self._place.state / "checkpoint.key"
+        if not path.exists():
+            files.write(path, secrets.token_hex(32))
+        files.private(path)
+        return bytes.fromhex(path.read_text("ascii"))

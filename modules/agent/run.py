@@ -300,10 +300,15 @@ class Run:
     def _deliver(self) -> None:
         """What is left goes out, as long as it is taken and the time allows."""
         wait = self._settings.wait_seconds
-        if self._checkpoints is not None and not self._checkpoints.drain(wait, lambda: bool(self._signals)):
+        if self._checkpoints is not None and not self._checkpoints.drain(self._must_go):
             self._told("a checkpoint could not be put away; it stays on this node's disk")
-        if self._reporter is not None and not self._reporter.drain(wait, lambda: bool(self._signals)):
+        if self._reporter is not None and not self._reporter.drain(wait, self._must_go):
             self._told("SKY-RUN-510: not everything could be reported")
+
+    def _must_go(self) -> bool:
+        """A signal, a fence or the hard end cuts the last waits short."""
+        over = self._reporter is not None and bool(self._reporter.over)
+        return bool(self._signals) or over or self._clock() > self._stop_at() + self._settings.wait_seconds
 
     def _end_node(self) -> None:
         if self._settings.end:
