@@ -22,6 +22,9 @@ COLOURS: Final = 6
 _Y_TICKS: Final = 6
 _X_TICKS: Final = 6
 _DAY: Final = 86_400
+_LARGEST: Final = 1e30
+"""A job may tell any number; one beyond this is not drawn, and none may break the page."""
+_SMALLEST: Final = 1e-30
 #: distances between times that people count in, in seconds
 _SPANS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, _DAY)
 
@@ -37,7 +40,7 @@ class Series:
 def plot(series: Sequence[Series], *, title: str, unit: str, from_zero: bool = False) -> str:
     """The SVG; without a single point, a sentence that says so.  `from_zero`: the value axis begins at 0."""
     drawn = [
-        Series(name=s.name, points=tuple(p for p in s.points if math.isfinite(p[1]) and math.isfinite(p[0])))
+        Series(name=s.name, points=tuple(p for p in s.points if abs(p[1]) <= _LARGEST and math.isfinite(p[0])))
         for s in series
     ]
     drawn = [s for s in drawn if s.points]
@@ -80,8 +83,11 @@ class _Frame:
 
 
 def _apart(low: float, high: float, least: float) -> tuple[float, float]:
-    """A single value gets some room on both sides."""
-    return (low, high) if high > low else (low - least / 2, high + least / 2)
+    """A single value gets some room on both sides, and so does what differs by less than numbers can tell."""
+    if high - low > _SMALLEST and high - low >= 1e-9 * max(abs(low), abs(high)):
+        return low, high
+    room = max(least, 1e-6 * max(abs(low), abs(high))) / 2
+    return low - room, high + room
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
@@ -90,7 +96,7 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     power = 10.0 ** math.floor(math.log10(raw))
     step = next((m * power for m in (1, 2, 5) if m * power >= raw * 0.999), 10 * power)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [round(k * step, 12) for k in range(first, last + 1)]
+    return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
 
 
 def time_ticks(low: float, high: float, most: int) -> tuple[list[float], float]:
