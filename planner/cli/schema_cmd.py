@@ -6,9 +6,9 @@ import click
 
 
 @click.command("schema")
-@click.argument("which", type=click.Choice(["job", "project", "audit"]), default="job")
+@click.argument("which", type=click.Choice(["job", "project", "server", "audit"]), default="job")
 def command(which: str) -> None:
-    """Print the JSON Schema of a job file (default), of skyplan.yaml or of what `skyplan audit --json` prints."""
+    """Print the JSON Schema of a job file (default), of skyplan.yaml, of server.yaml or of what `skyplan audit --json` prints."""
     from planner.cli import view
     from planner.spec import schema
 
@@ -16,5 +16,10 @@ def command(which: str) -> None:
         from planner.render import audit_json
 
         view.put_json(audit_json.schema())
+        return
+    if which == "server":
+        from planner.spec import schema_server
+
+        view.put_json(schema_server.server_schema())
         return
     view.put_json(schema.job_schema() if which == "job" else schema.project_schema())
