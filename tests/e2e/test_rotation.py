@@ -7,14 +7,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.x509.oid import NameOID
 
 from tests.e2e.judges.ministack import Ministack
 from tests.e2e.rotation import stage
+from tests.emulators.azurite import Azurite
 from tests.emulators.gcs import Gcs
+from tests.emulators.issuers import rsa_key
 
 ROOT = Path(__file__).parents[2]
 ROTATIONS = 25
@@ -86,3 +93,45 @@ def test_google_cloud_storage_over_a_day(tmp_path: Path, clock: Path) -> None:
     assert result["frozen"] == 401, "the gate refuses what has ended"
     assert not [row for row in result["refused"] if "POST" in row], "and nothing of the job's"
     assert result["stolen"] == {"mine": 200, "other": 403, "list mine": 200, "list all": 403, "buckets": 403}
+
+
+def test_azure_storage_blob_over_a_day(tmp_path: Path, clock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("azure.storage.blob")
+    certificate, key = self_signed(tmp_path)
+    server = started(lambda: Azurite(tmp_path, tls=(certificate, key)), clock, monkeypatch)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+    try:
+        result = node(
+            "tests.e2e.rotation.azure", server.url, str(tmp_path / "credentials"), str(certificate), clock=clock
+        )
+    finally:
+        server.close()
+    a_day_went_well(result)
+    assert result["frozen"] == 403
+    assert result["stolen"] == {"mine": 200, "other": 403, "write": 403, "delete": 403}
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """For loopback, longer than any test's clock goes."""
+    key = rsa_key("tls")
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=30))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    certificate, private = folder / "cert.pem", folder / "key.pem"
+    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    private.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+        )
+    )
+    return certificate, private
