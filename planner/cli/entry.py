@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "broker": ("planner.cli.broker_cmd", "Mint data credentials for the nodes of approved plans"),
     "rendezvous": ("planner.cli.rendezvous_cmd", "Let the nodes of a tunnel find each other"),
     "state": ("planner.cli.state_cmd", "Export, import and back up the record"),
+    "agent": ("planner.cli.agent_cmd", "Run a job as a node would, here; pack the nodes' program"),
     "audit": ("planner.cli.audit_cmd", "Find what grants too much, and show what a change widens"),
     "catalog": ("planner.cli.catalog_cmd", "Look at the packaged prices and check them"),
     "foundation": (
