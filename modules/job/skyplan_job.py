@@ -255,7 +255,7 @@ class _Making:
 
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         for left in self._root.glob(".step-*"):
-            shutil.rmtree(str(left))
+            shutil.rmtree(str(left), ignore_errors=True)
 
     def unlock(self) -> None:
         if self._lock is not None:

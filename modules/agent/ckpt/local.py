@@ -9,7 +9,7 @@ import contextlib
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from .errors import Absent, Exists, StoreError
@@ -18,6 +18,8 @@ from .store import CHUNK_BYTES, Content, Entry
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+
+    from .store import Readable
 
 _NEW = ".skyplan-new-"
 
@@ -49,7 +51,7 @@ class LocalStore:
         return iter(sorted(found))
 
     @contextlib.contextmanager
-    def opened(self, name: str) -> Generator[BinaryIO, None, None]:
+    def opened(self, name: str) -> Generator[Readable, None, None]:
         """A reader of the file.  Raises Absent."""
         try:
             reader = self._path(name).open("rb")

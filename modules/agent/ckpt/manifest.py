@@ -90,6 +90,23 @@ class Manifest(NamedTuple):
         return found
 
 
+class Hashed:
+    """Bytes as a manifest names them: how many, and their SHA-256."""
+
+    def __init__(self) -> None:
+        self._hash, self.bytes = hashlib.sha256(), 0
+
+    def update(self, some: bytes) -> None:
+        """Take more."""
+        self._hash.update(some)
+        self.bytes += len(some)
+
+    @property
+    def sha256(self) -> str:
+        """Of all so far, in hex."""
+        return self._hash.hexdigest()
+
+
 def canonical(document: dict[str, Any]) -> bytes:
     """JSON with sorted keys, no spaces, ASCII."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")

@@ -35,10 +35,24 @@ if TYPE_CHECKING:
             """Add a file.  Raises Exists where the name is taken, also by this call's own first attempt whose answer was lost."""
             ...
 
+    class Place(Protocol):
+        """A seat, as this package needs it: one rank of one generation."""
+
+        @property
+        def project(self) -> str: ...  # noqa: D102
+        @property
+        def job(self) -> str: ...  # noqa: D102
+        @property
+        def generation(self) -> int: ...  # noqa: D102
+        @property
+        def rank(self) -> int: ...  # noqa: D102
+        @property
+        def nodes(self) -> int: ...  # noqa: D102
+
     class Readable(Protocol):
         """Bytes, in order."""
 
-        def read(self, size: int) -> bytes:
+        def read(self, size: int, /) -> bytes:
             """Up to `size` bytes; none at the end."""
             ...
 
