@@ -99,6 +99,7 @@ def _serve(app: object, settings: BrokerSettings) -> None:
     with socket.socket(family) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
+        listening.listen(1024)  # whoever reads the address may ask at once
         certificate, key = settings.tls or (None, None)
         config = uvicorn.Config(
             app,  # pyright: ignore[reportArgumentType] - an ASGI application

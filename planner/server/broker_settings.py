@@ -1,7 +1,7 @@
 """broker.yaml, read: where the broker listens, whom it believes about machines, and node identities whose names do not tell.
 
-    url: https://broker.acme.example:8444      # as nodes reach it, and what their proofs must be made for
-    listen: 0.0.0.0:8444
+    url: https://broker.acme.example           # as nodes reach it, and what their proofs must be made for
+    listen: 0.0.0.0:443
     tls: {certificate: broker.pem, key: broker.key}
     identity:
       aws_sts: [sts.us-east-1.amazonaws.com]   # hosts that a signed GetCallerIdentity may be sent to; globs
