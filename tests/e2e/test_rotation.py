@@ -80,6 +80,18 @@ def test_boto3_over_a_day(ministack: str, tmp_path: Path, clock: Path) -> None:
     assert result["minted"] < 2 * 62
 
 
+def test_a_broker_away_for_three_hours(ministack: str, tmp_path: Path, clock: Path) -> None:
+    """The job writes its checkpoint by the lease that still holds, waits, and reads on with the client that it had."""
+    away = ("36000", str(36000 + 3 * 3600))
+    result = node("tests.e2e.rotation.s3", ministack, str(tmp_path / "credentials"), *away, clock=clock)
+    assert result["failed"] == []
+    assert sorted(state for state in result["told"] if state != "minted") == ["critical"] * 2 + ["degraded"] * 2
+    assert len(result["checkpoints"]) == 2, "one a grant"
+    assert result["pids"]
+    assert result["exit"] == 0
+    assert result["rotations"] >= 20
+
+
 def test_google_cloud_storage_over_a_day(tmp_path: Path, clock: Path) -> None:
     """Case 16: the client's token ends every hour, and its `external_account` file brings it the next from the node."""
     pytest.importorskip("google.cloud.storage")

@@ -47,13 +47,25 @@ def ask(
     wanted: str | None = None,
 ) -> str:
     """The answer's text.  Raises NoAnswer.  `wanted`: a header without which the answer is not the metadata service's."""
+    return tagged(url, headers, method=method, seconds=seconds, wanted=wanted)[0]
+
+
+def tagged(
+    url: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    method: str = "GET",
+    seconds: float = SECONDS,
+    wanted: str | None = None,
+) -> tuple[str, str]:
+    """As `ask`, with the answer's ETag."""
     request = urllib.request.Request(url, headers=dict(headers or {}), method=method)  # noqa: S310
     what = url.partition("?")[0]
     try:
         with _OPENER.open(request, timeout=seconds) as answer:
             if wanted and not answer.headers.get(wanted):
                 raise NoAnswer(what)
-            return answer.read(MAX_BYTES).decode("utf-8")
+            return answer.read(MAX_BYTES).decode("utf-8"), answer.headers.get("ETag", "")
     except urllib.error.HTTPError as error:
         error.close()
         raise NoAnswer(what, error.code) from None
@@ -77,9 +89,14 @@ def aws_session(lasts_seconds: int = 60, *, seconds: float = SECONDS) -> str:
 
 def gcp(path: str, *, seconds: float = SECONDS) -> str:
     """Under `computeMetadata/v1`.  Whoever answers without Google's header is not it."""
+    return gcp_tagged(path, seconds=seconds)[0]
+
+
+def gcp_tagged(path: str, *, seconds: float = SECONDS) -> tuple[str, str]:
+    """With its ETag, by which a change can be waited for."""
     host = os.environ.get("GCE_METADATA_HOST", GCP_HOST)
     url = f"http://{host}/computeMetadata/v1/{path}"
-    return ask(url, {"Metadata-Flavor": "Google"}, seconds=seconds, wanted="Metadata-Flavor")
+    return tagged(url, {"Metadata-Flavor": "Google"}, seconds=seconds, wanted="Metadata-Flavor")
 
 
 def azure(path: str, *, seconds: float = SECONDS) -> str:

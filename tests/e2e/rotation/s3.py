@@ -1,4 +1,4 @@
-"""The node's side for S3: leases by AssumeRole of ministack with enforcement, boto3 in the job.  Runs under libfaketime: `python -m tests.e2e.rotation.s3 URL FOLDER CLOCK`."""
+"""The node's side for S3: leases by AssumeRole of ministack with enforcement, boto3 in the job.  Runs under libfaketime: `python -m tests.e2e.rotation.s3 URL FOLDER [AWAY BACK] CLOCK`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def policy(*statements: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    url, folder, clock = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    url, folder, clock = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[-1])
+    away = (int(sys.argv[3]), int(sys.argv[4])) if len(sys.argv) > 4 else (0, 0)
     broker = Broker(url)
     grants = wanted([("s3://data/train/", "read"), ("s3://ckpt/train/g3/", "write")])
     frozen = broker.lease("s3://data/train/", "read")["aws"]
@@ -101,6 +102,7 @@ def main() -> None:
         clock,
         lambda _endpoint, environment: stage.Job(JOB, [url, grants[1].grant], environment),
         after_an_hour=after_an_hour,
+        away=away,
     )
     sys.stdout.write(json.dumps(result))
 
