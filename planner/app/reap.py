@@ -66,18 +66,33 @@ class Reaped:
 
 
 def reap(
-    ports: Ports, jobs: Sequence[str] = (), *, end_unknown: bool = False, heard: Heard = lambda _job, _generation: ()
+    ports: Ports,
+    jobs: Sequence[str] = (),
+    *,
+    end_unknown: bool = False,
+    heard: Heard = lambda _job, _generation: (),
+    places: Sequence[Place] = (),
 ) -> Reaped:
-    """One pass over the named jobs, or all.  Raises nothing that a cloud or another process is to blame for: see `Reaped.problems`."""
+    """One pass over the named jobs, or all.  Raises nothing that a cloud or another process is to blame for: see `Reaped.problems`.
+
+    Machines of jobs that the record does not know are looked for too, where a job of the record was ever launched and at `places`.  They may be of another
+    record, with nodes that work: only of a job that is named, and with `end_unknown`, are they ended.
+    """
     done = _Pass(ports, end_unknown=end_unknown, heard=heard)
-    for job in ports.record.jobs():
-        if not jobs or job.name in jobs:
-            done.look(job.name)
+    known = [job.name for job in ports.record.jobs()]
+    for job in known:
+        if not jobs or job in jobs:
+            done.look(job)
+    ran = {(p.cloud, p.target, p.region) for run in ports.record.runs() for p in run.parts}
+    if not jobs or set(jobs) - set(known):
+        done.look_for_others(known, jobs, sorted(ran | set(places)))
     return done.result()
 
 
 @dataclass
 class _Pass:
+    """`there`: what is at a place, of all jobs; None where it did not answer."""
+
     ports: Ports
     end_unknown: bool
     heard: Heard
@@ -86,6 +101,9 @@ class _Pass:
     unknown: list[Found] = field(default_factory=list[Found])
     busy: list[str] = field(default_factory=list[str])
     problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    there: dict[Place, tuple[Instance, ...] | None] = field(
+        default_factory=dict["Place", "tuple[Instance, ...] | None"]
+    )
 
     def result(self) -> Reaped:
         """Everything in order."""
@@ -120,7 +138,7 @@ class _Pass:
             try:
                 self._end(place, found, writer)
             except SkyplanError as error:
-                self._note(f"{place[0]}:{place[1]} {place[2]}", error)
+                self._note(_said(place), error)
                 left = left | {place}
         if not self.end_unknown:
             self.unknown += unknown
@@ -130,23 +148,69 @@ class _Pass:
             self.closed.append(run.id)
         self._note_nodes(job, writer)
 
+    def look_for_others(self, known: Sequence[str], named: Sequence[str], places: Sequence[Place]) -> None:
+        """Machines of jobs that the record does not know: of another record, or of one that was lost."""
+        for place in places:
+            found = self._others(self._all(place), place, known)
+            to_end = {one.job for one in found if one.job in named and self.end_unknown}
+            self.unknown += [one for one in found if one.job not in to_end and (not named or one.job in named)]
+            for job in sorted(to_end):
+                try:
+                    self._end_others(job, place)
+                except LeaseHeld:
+                    self.busy.append(job)
+                except SkyplanError as error:
+                    self._note(_said(place), error)
+
+    def _end_others(self, job: str, place: Place) -> None:
+        with held(self.ports, job, wait_seconds=0):
+            if self.ports.record.job(job) is not None:
+                return  # its first launch has begun meanwhile
+            found = self._others(self._listed(place, job), place, ())
+            self.ports.tell("", f"ending {', '.join(one.id for one in found)}: the record knows no job `{job}`")
+            self.ports.lister(*place).terminate([one.id for one in found])
+            self.ended += found
+
+    def _others(self, there: Sequence[Instance] | None, place: Place, known: Sequence[str]) -> list[Found]:
+        why = "the record does not know this job"
+        named = [(m, m.tags.get("skyplan:job", "")) for m in there or ()]
+        return [
+            _found(place, job, generation, m, why)
+            for m, job in named
+            if job and job not in known and (generation := self._tagged(m, job)) is not None
+        ]
+
+    def _all(self, place: Place) -> tuple[Instance, ...] | None:
+        """Everything of the project there, asked once a pass; None where nothing is known, which is told once."""
+        if place not in self.there:
+            try:
+                self.there[place] = self._listed(place, None)
+            except SkyplanError as error:
+                self.there[place] = None
+                self._note(_said(place), error)
+        return self.there[place]
+
+    def _listed(self, place: Place, job: str | None) -> tuple[Instance, ...]:
+        return self.ports.lister(*place).instances(project=self.ports.project.name, job=job)
+
     def _judged(self, job: str, *, again: bool = False) -> tuple[list[Found], list[Found], frozenset[Place]]:
-        """Machines to end, machines of no run, places that did not answer; `again`: what they refused was told before."""
-        record, now = self.ports.record, self.ports.clock.now()
-        runs = {r.generation: r for r in record.runs(job)}
+        """Machines to end, machines of no run, places that did not answer; `again`: by a look of now, where the first one was answered."""
+        record = self.ports.record
+        seen: dict[Place, tuple[Instance, ...] | None] = {}
+        for place in self._places(job):
+            seen[place] = self._all(place)
+            if again and seen[place] is not None:
+                try:
+                    seen[place] = self._listed(place, job)
+                except SkyplanError as error:
+                    seen[place] = None
+                    self._note(_said(place), error)
+        runs, now = {r.generation: r for r in record.runs(job)}, self.ports.clock.now()
         exits = self._exits(job, runs.values())
         doomed: list[Found] = []
         unknown: list[Found] = []
-        silent: set[Place] = set()
-        for place in self._places(job):
-            try:
-                there = self.ports.lister(*place).instances(project=self.ports.project.name, job=job)
-            except SkyplanError as error:
-                silent.add(place)
-                if not again:
-                    self._note(f"{place[0]}:{place[1]} {place[2]}", error)
-                continue
-            for machine in there:
+        for place, there in seen.items():
+            for machine in there or ():
                 generation = self._tagged(machine, job)
                 if generation is None:
                     continue
@@ -155,7 +219,7 @@ class _Pass:
                     doomed.append(_found(place, job, generation, machine, why))
                 elif why := self._strange(run, machine):
                     unknown.append(_found(place, job, generation, machine, why))
-        return doomed, unknown, frozenset(silent)
+        return doomed, unknown, frozenset(place for place, there in seen.items() if there is None)
 
     def _condemned(self, run: Run, machine: Instance, now: datetime, exits: Mapping[int, Exit | None]) -> str:
         why = over(run, now, exits[run.generation])
@@ -200,11 +264,7 @@ class _Pass:
 
     def _places(self, job: str) -> list[Place]:
         """Wherever a launch of the job was ever begun."""
-        record = self.ports.record
-        found = {(p.cloud, p.target, p.region) for run in record.runs(job) for p in run.parts}
-        begun = {a.stack for a in record.attempts(job) if a.generation is not None}
-        stacks = map(record.stack, sorted(begun))
-        return sorted(found | {(s.cloud, s.target, s.region) for s in stacks if s is not None})
+        return sorted({(p.cloud, p.target, p.region) for run in self.ports.record.runs(job) for p in run.parts})
 
     def _closable(self, job: str, doomed: Iterable[Found], silent: frozenset[Place]) -> list[tuple[Run, str]]:
         """Runs that the record still counts, that are over, and whose every place has said that nothing of them is left."""
@@ -230,7 +290,7 @@ class _Pass:
             self._announce(new, writer)
             lister.terminate([one.id for one in now])
             self.ended += new
-            seen = lister.instances(project=ports.project.name, job=writer.job)
+            seen = self._listed(place, writer.job)
             now = [
                 _found(place, writer.job, generation, machine, why[generation])
                 for machine in seen
@@ -271,7 +331,7 @@ def warnings(done: Reaped) -> tuple[Diagnostic, ...]:
         Diagnostic(
             code="SKY-APPLY-321",
             summary=f"{m.id} ({m.state}) in {m.cloud}:{m.target} {m.region} is tagged {m.job}-g{m.generation}: {m.why}",
-            hint="it was left alone: `skyplan sync` takes in what your own pipeline applied, `skyplan reap --unknown` ends it",
+            hint=f"it was left alone: `skyplan sync` takes in what your own pipeline applied, `skyplan reap {m.job} --unknown` ends it",
             severity=Severity.WARNING,
         )
         for m in done.unknown
@@ -294,6 +354,11 @@ def _found(place: Place, job: str, generation: int, machine: Instance, why: str)
     cloud, target, region = place
     names = {"cloud": cloud, "target": target, "region": region, "job": job, "id": machine.id, "state": machine.state}
     return Found(**names, generation=generation, why=why)
+
+
+def _said(place: Place) -> str:
+    cloud, target, region = place
+    return f"{cloud}:{target} {region}"
 
 
 def _by_place(found: Iterable[Found]) -> dict[Place, list[Found]]:

@@ -11,6 +11,8 @@ import click
 from planner.cli import options
 from planner.cli.apply_cmd import QUIET
 
+CLOUDS = ("aws", "gcp", "azure", "nebius")
+
 if TYPE_CHECKING:
     from planner.app.reap import Reaped
 
@@ -34,7 +36,14 @@ if TYPE_CHECKING:
     "--unknown",
     "end_unknown",
     is_flag=True,
-    help="Also end machines that bear a job's tags and belong to no run of the record.",
+    help="Also end machines that bear a job's tags and belong to no run of the record; of a job that it does not know, only where it is named.",
+)
+@click.option(
+    "--look-in",
+    "places",
+    multiple=True,
+    metavar="CLOUD:TARGET/REGION",
+    help="Look for machines of ours there too; by default only where the record has ever launched.",
 )
 def command(
     jobs: tuple[str, ...],
@@ -45,6 +54,7 @@ def command(
     once: bool,
     every: float,
     end_unknown: bool,
+    places: tuple[str, ...],
 ) -> int:
     """End the nodes of runs of the JOBs (names; default: all) that have ended, exited, failed, were fenced or are past their hard end.
 
@@ -58,16 +68,18 @@ def command(
     from planner.cli.progress import ending_politely, progress
     from planner.clouds.choose import RealClouds
 
+    more = [_place(text) for text in places]
     setting = review.setting(project_file, catalog)
     with progress(quiet=quiet or as_json) as tell, ending_politely():
         ports = wire.ports(setting.project, setting.market, tell)
         told = wire.runtime(setting.project)
         try:
-            _known(jobs, {job.name for job in ports.record.jobs()})
+            if not end_unknown:
+                _known(jobs, {job.name for job in ports.record.jobs()})
             while True:
                 # listers keep the credentials they were made with, which end within the hour
                 fresh = replace(ports, clouds=RealClouds())
-                done = reaping.reap(fresh, jobs, end_unknown=end_unknown, heard=told.seen)
+                done = reaping.reap(fresh, jobs, end_unknown=end_unknown, heard=told.seen, places=more)
                 view.warn([*reaping.warnings(done), *done.problems], sys.stderr)
                 if as_json:
                     view.put_json({"format_version": "1.0", **reaping.document(done)})
@@ -80,6 +92,14 @@ def command(
         finally:
             told.close()
             ports.record.close()
+
+
+def _place(text: str) -> tuple[str, str, str]:
+    cloud, colon, rest = text.partition(":")
+    target, slash, region = rest.rpartition("/")
+    if not (cloud in CLOUDS and colon and target and slash and region):
+        raise click.BadParameter(f"`{text}` is no place such as aws:prod/us-east-1", param_hint="--look-in")
+    return cloud, target, region
 
 
 def _known(jobs: tuple[str, ...], names: set[str]) -> None:

@@ -37,9 +37,9 @@ class AwsLister:
         self._ec2: Any = _asked("the client", lambda: _client(boto3, config, where))
         self._zones: dict[str, str] | None = None
 
-    def instances(self, *, project: str, job: str, generation: int | None = None) -> tuple[Instance, ...]:
+    def instances(self, *, project: str, job: str | None, generation: int | None = None) -> tuple[Instance, ...]:
         """See `ResourceLister`."""
-        tags = {"skyplan:project": project, "skyplan:job": job}
+        tags = {"skyplan:project": project} | ({"skyplan:job": job} if job is not None else {})
         if generation is not None:
             tags["skyplan:generation"] = str(generation)
         filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]

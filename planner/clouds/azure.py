@@ -61,12 +61,12 @@ class AzureLister:
         self._rest = Rest("Azure", session, base)
         self._patience = patience or Patience()
 
-    def instances(self, *, project: str, job: str, generation: int | None = None) -> tuple[Instance, ...]:
+    def instances(self, *, project: str, job: str | None, generation: int | None = None) -> tuple[Instance, ...]:
         """See `ResourceLister`.  Azure cannot be asked by several tags, so all machines and interfaces of the scope are read; a group that is gone holds none.
 
         An interface is a resource of its own: a launch that died may have made it without a machine, and an evicted machine leaves it behind.
         """
-        wanted = {"skyplan:project": project, "skyplan:job": job}
+        wanted = {"skyplan:project": project} | ({"skyplan:job": job} if job is not None else {})
         if generation is not None:
             wanted["skyplan:generation"] = str(generation)
         # the machines last: an interface that gets its machine while we look must not be taken for a leftover

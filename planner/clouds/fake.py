@@ -49,9 +49,9 @@ class FakeLister:
     cloud: FakeCloud
     region: str
 
-    def instances(self, *, project: str, job: str, generation: int | None = None) -> tuple[Instance, ...]:
+    def instances(self, *, project: str, job: str | None, generation: int | None = None) -> tuple[Instance, ...]:
         """See `ResourceLister`."""
-        wanted = {"skyplan:project": project, "skyplan:job": job}
+        wanted = {"skyplan:project": project} | ({"skyplan:job": job} if job is not None else {})
         if generation is not None:
             wanted["skyplan:generation"] = str(generation)
         here = (i for region, i in self.cloud.machines.values() if region == self.region)

@@ -17,7 +17,7 @@ from planner.clouds import errors_map
 from planner.clouds.port import Instance, Where
 from planner.clouds.rest import NOT_FOUND, Patience, Refusal, Rest, retrying
 from planner.model.errors import CloudError
-from planner.model.labels import label_value, own_key, tags_of
+from planner.model.labels import TAG_PREFIX, label_value, own_key, tags_of
 
 T = TypeVar("T")
 
@@ -65,13 +65,13 @@ class GcpLister:
         self._rest = Rest("GCP", session, base)
         self._patience = patience or Patience()
 
-    def instances(self, *, project: str, job: str, generation: int | None = None) -> tuple[Instance, ...]:
+    def instances(self, *, project: str, job: str | None, generation: int | None = None) -> tuple[Instance, ...]:
         """See `ResourceLister`.  A zone that does not answer is an error: a machine not seen is a machine that runs on."""
-        labels = {own_key("project"): label_value(project), own_key("job"): label_value(job)}
+        known = {"skyplan:project": project} | ({"skyplan:job": job} if job is not None else {})
+        labels = {own_key(key.removeprefix(TAG_PREFIX)): label_value(value) for key, value in known.items()}
         if generation is not None:
             labels[own_key("generation")] = str(generation)
         wanted = " AND ".join(f'(labels.{key} = "{value}")' for key, value in labels.items())
-        known = {"skyplan:project": project, "skyplan:job": job}
         found = [
             _instance(self._project, zone, machine, known)
             for zone, machine in self._listed(wanted)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from planner.clouds import errors_map
 from planner.clouds.port import Instance, Where
 from planner.model.errors import CloudError
-from planner.model.labels import label_value, own_key, tags_of
+from planner.model.labels import TAG_PREFIX, label_value, own_key, tags_of
 
 T = TypeVar("T")
 
@@ -57,15 +57,15 @@ class NebiusLister:
         self._where = where
         self._limits: dict[str, Any] = {"retries": retries, "timeout": seconds}
 
-    def instances(self, *, project: str, job: str, generation: int | None = None) -> tuple[Instance, ...]:
+    def instances(self, *, project: str, job: str | None, generation: int | None = None) -> tuple[Instance, ...]:
         """See `ResourceLister`.  Nebius cannot be asked by labels, so all machines and reserved addresses of the project are read.
 
         A launch that died may have reserved an address without a machine.
         """
-        labels = {own_key("project"): label_value(project), own_key("job"): label_value(job)}
+        known = {"skyplan:project": project} | ({"skyplan:job": job} if job is not None else {})
+        labels = {own_key(key.removeprefix(TAG_PREFIX)): label_value(value) for key, value in known.items()}
         if generation is not None:
             labels[own_key("generation")] = str(generation)
-        known = {"skyplan:project": project, "skyplan:job": job}
         # the machines last: an address that gets its machine while we look must not be taken for a leftover
         addresses, machines = self._asked("instances.list", lambda sdk: (self._reserved(sdk), self._listed(sdk)))
         taken = {card.ip_address.allocation_id for machine in machines for card in machine.spec.network_interfaces}

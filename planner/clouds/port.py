@@ -58,8 +58,8 @@ class Instance:
 class ResourceLister(Protocol):
     """Finds and ends machines, and what is left of them, by what they are tagged with, whatever any Terraform state says."""
 
-    def instances(self, *, project: str, job: str, generation: int | None = None) -> tuple[Instance, ...]:
-        """Machines of a job, of one generation or of all; by rank, launch time, id.  Raises CloudError."""
+    def instances(self, *, project: str, job: str | None, generation: int | None = None) -> tuple[Instance, ...]:
+        """Machines of a job (None: of any job of the project), of one generation or of all; by rank, launch time, id.  Raises CloudError."""
         ...
 
     def terminate(self, ids: Sequence[str]) -> None:

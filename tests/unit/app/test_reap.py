@@ -234,6 +234,37 @@ def test_nothing_is_touched_whose_tags_do_not_name_project_job_and_generation(wo
     assert alive(world) == [kept]
 
 
+def test_machines_of_a_job_that_the_record_does_not_know_are_ended_only_by_its_name(world: World) -> None:
+    world.apply()
+    other = stranger(world, job="other")
+    elsewhere = world.cloud.launch(
+        "us-west-2",
+        rank="r00",
+        zone="us-west-2-a",
+        instance_type="p4de.24xlarge",
+        capacity="spot",
+        tags={"skyplan:project": "acme", "skyplan:job": "other", "skyplan:generation": "4"},
+    )
+    for given in ({}, {"end_unknown": True}):
+        done = pass_over(world, **given)
+        assert ([m.id for m in done.unknown], done.ended) == ([other], ())
+        assert "`skyplan reap other --unknown`" in warnings(done)[0].hint
+    assert pass_over(world, "train", end_unknown=True).unknown == ()
+    assert pass_over(world, "other").unknown[0].id == other
+    done = pass_over(world, "other", end_unknown=True, places=[("aws", "prod", "us-west-2")])
+    assert {m.id for m in done.ended} == {other, elsewhere}
+    assert alive(world) == ["i-0001", "i-0002", "i-0003"]
+    assert [j.name for j in world.record.jobs()] == ["train"], "nothing is written of a job that was never applied"
+
+
+def test_a_place_is_asked_once_a_pass_while_nothing_is_to_be_ended(world: World) -> None:
+    for name in ("train", "b", "c"):
+        world.apply(name=name)
+    counting = Flaky(world, "nowhere")
+    world.live(lambda ports: reap(replace(ports, clouds=counting)))
+    assert counting.asked == ["us-east-1"]
+
+
 def test_a_launch_at_work_is_left_to_who_holds_the_job(world: World) -> None:
     world.apply()
     move(world, RunStatus.ENDED)

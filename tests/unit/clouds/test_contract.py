@@ -251,6 +251,15 @@ class TestEveryLister:
         found = cloud.lister().instances(project="acme", job="train")
         assert [(i.rank, i.id) for i in found] == sorted(ids.items())
 
+    def test_finds_the_machines_of_all_jobs_of_a_project(self, cloud):
+        mine, theirs = cloud.launch(rank="r00"), cloud.launch(rank="r00", job="other", generation=7)
+        cloud.launch(rank="r00", project="other")
+        found = cloud.lister().instances(project="acme", job=None)
+        assert {i.id: (i.tags["skyplan:job"], i.tags["skyplan:generation"]) for i in found} == {
+            mine: ("train", "3"),
+            theirs: ("other", "7"),
+        }
+
     def test_tells_generations_apart(self, cloud):
         old, new = cloud.launch(rank="r00", generation=2), cloud.launch(rank="r00", generation=3)
         lister = cloud.lister()
