@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 STILL_SECONDS = 300.0
 """At the end, an upload that has put nothing away for so long is given up."""
-_LOOK_SECONDS = 0.2
 
 
 class Checkpoints:
@@ -52,6 +51,7 @@ class Checkpoints:
         self._stopped = threading.Event()
         self._uploader: Uploader | None = None
         self._store: Opened | None = None
+        self._moved: tuple[int, float] | None = None
 
     @property
     def key(self) -> bytes | None:
@@ -99,7 +99,7 @@ class Checkpoints:
         self._uploader = Putting(
             self._opened(),
             self._settings.seat,
-            self._spool.add,
+            self._add,
             folder=self._folder,
             key=key,
             keep=self._where.keep,
@@ -112,21 +112,18 @@ class Checkpoints:
         if self._uploader is not None:
             self._uploader.wake()
 
-    def drain(self, until: Callable[[], bool]) -> bool:
-        """Wait for what is on its way, as long as it moves; whether all is put away."""
+    def settled(self) -> bool:
+        """At the end: whether there is nothing to wait for any more.  Asked again and again: everything is put away, or it has long not moved."""
         uploader = self._uploader
-        if uploader is None:
+        if uploader is None or not uploader.pending():
             return True
-        uploader.wake()
-        moved, since = uploader.moved, time.monotonic()
-        while uploader.pending():
-            if until():
-                return False
-            if uploader.moved != moved:
-                moved, since = uploader.moved, time.monotonic()
-            elif time.monotonic() - since > STILL_SECONDS:
-                return False
-            time.sleep(_LOOK_SECONDS)
+        now = time.monotonic()
+        if self._moved is None or uploader.moved != self._moved[0]:
+            self._moved = (uploader.moved, now)
+            uploader.wake()
+        if now - self._moved[1] < STILL_SECONDS:
+            return False
+        self._told("a checkpoint could not be put away; it stays on this node's disk")
         return True
 
     def stop(self) -> None:
@@ -135,9 +132,13 @@ class Checkpoints:
         if self._uploader is not None:
             self._uploader.wake()
 
+    def _add(self, kind: str, body: dict[str, Any]) -> None:
+        if kind == "skipped":
+            self._told(f"SKY-RUN-511: {body['uri']}: {body['reason']}")
+        self._spool.add(kind, body)
+
     def _skipped(self, uri: str, reason: str) -> None:
-        self._told(f"SKY-RUN-511: {uri}: {reason}")
-        self._spool.add("skipped", {"uri": uri[:1000], "reason": reason[:500]})
+        self._add("skipped", {"uri": uri[:1000], "reason": reason[:500]})
 
     def _opened(self) -> Opened:
         if self._store is None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .settings import Settings
 
 TICK_SECONDS = 1.0
+SETTLING_SECONDS = 0.2
 LEAD_SECONDS = 300.0
 """So long before the hard end, at most a tenth of the run, the job is asked for its last checkpoint."""
 STOP_SECONDS = 120.0
@@ -87,7 +88,7 @@ class Run:
         self._exit: jobs.Exit | None = None
         self._stop: _Stop | None = None
         self._kill_at = math.inf
-        self._fenced = False
+        self._fenced = self._hurry = False
         self._ready: dict[str, str | None] | None = None
         self._next_heartbeat = 0.0
         self._began = self._place.began()
@@ -104,11 +105,11 @@ class Run:
         handlers = self._catch()
         try:
             self._begin()
-            while self._exit is None:
+            while True:
                 self._tick()
-                if self._exit is None:
-                    self._sleep(TICK_SECONDS)
-            return self._finish(self._exit)
+                if self._exit is not None and self._settled():
+                    return self._finish(self._exit)
+                self._sleep(TICK_SECONDS if self._exit is None else SETTLING_SECONDS)
         finally:
             self._release()
             for number, handler in handlers.items():
@@ -171,7 +172,9 @@ class Run:
             self._next_heartbeat = now + self._settings.heartbeat_seconds
             self._spool.add("heartbeat", self._gpus.poll())
         self._times(now)
-        if self._attempt is not None:
+        if self._exit is not None:
+            pass  # its checkpoints are still on their way
+        elif self._attempt is not None:
             self._exit = self._attempt.job.poll()
             self._attempt.read(last=self._exit is not None)
         elif self._stop is not None:
@@ -264,7 +267,7 @@ class Run:
                 self._end_by(f"the hard end is at {stamp(ends)}", ends)
             elif now >= ends:
                 self._end_by("the hard end came before the job could begin", ends)
-        if self._attempt is None or self._stop is None:
+        if self._attempt is None or self._stop is None or self._exit is not None:
             return
         if now >= self._kill_at:
             self._attempt.job.signal(signal.SIGKILL)
@@ -289,26 +292,26 @@ class Run:
                 self._spool.add("exit", body, marks={"exit": attempt})
         elif not self._fenced and not self._spool.marks.get("exit"):
             self._spool.add("exit", {"code": code}, marks={"exit": 1})
-        if not self._fenced:
-            self._deliver()
+        if not self._fenced and self._reporter is not None:
+            self._spool.flush()
+            if not self._reporter.drain(self._settings.wait_seconds, self._must_go):
+                self._told("SKY-RUN-510: not everything could be reported")
         reason = self._stop.reason if self._stop else f"the job ended with code {code}"
         self._told(reason)
         self._place.end(code, reason)
         self._end_node()
         return code
 
-    def _deliver(self) -> None:
-        """What is left goes out, as long as it is taken and the time allows."""
-        wait = self._settings.wait_seconds
-        if self._checkpoints is not None and not self._checkpoints.drain(self._must_go):
-            self._told("a checkpoint could not be put away; it stays on this node's disk")
-        if self._reporter is not None and not self._reporter.drain(wait, self._must_go):
-            self._told("SKY-RUN-510: not everything could be reported")
+    def _settled(self) -> bool:
+        """Whether the job's checkpoints are put away, or no longer waited for.  The job's end is told after them: whoever hears of it may end this node."""
+        return self._checkpoints is None or self._fenced or self._must_go() or self._checkpoints.settled()
 
     def _must_go(self) -> bool:
         """A signal, a fence or the hard end cuts the last waits short."""
         over = self._reporter is not None and bool(self._reporter.over)
-        return bool(self._signals) or over or self._clock() > self._stop_at() + self._settings.wait_seconds
+        return (
+            bool(self._signals) or self._hurry or over or self._clock() > self._stop_at() + self._settings.wait_seconds
+        )
 
     def _end_node(self) -> None:
         if self._settings.end:
@@ -359,8 +362,8 @@ class Run:
         self._signals.append(number)
 
     def _caught(self, number: int) -> None:
-        if self._kill_at < math.inf:  # a second time
-            self._kill_at = 0
+        if self._kill_at < math.inf or self._exit is not None:  # a second time, or while the end is waited for
+            self._kill_at, self._hurry = 0, True
             return
         name = signal.Signals(number).name
         self._end_by(f"the agent got {name}", 0, number, 128 + number)

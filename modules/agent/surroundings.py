@@ -28,6 +28,7 @@ def variables(
         found.update(read(settings.environment_file))
     found.update(
         {
+            "SKYPLAN_PROJECT_NAME": seat.project,
             "SKYPLAN_JOB": seat.job,
             "SKYPLAN_RUN": seat.run,
             "SKYPLAN_GENERATION": str(seat.generation),
