@@ -75,10 +75,10 @@ def _settings(f: Fields) -> ServerSettings | None:
         "url", service, required="say how nodes and people reach this service, such as https://skyplan.example.com"
     )
     listen = f.read("listen", listen_place) or ("127.0.0.1", DEFAULT_PORT)
-    tls = _tls(f)
+    tls = tls_files(f)
     people = _people(f)
     broker = f.read("broker", service)
-    identity = _identity(f, url or "")
+    identity = identity_trust(f, url or "")
     rates = _rates(f)
     at = f.report.places.get("listen") or f.node.at
     if not is_loopback(listen[0]):
@@ -99,7 +99,8 @@ def _settings(f: Fields) -> ServerSettings | None:
     )
 
 
-def _tls(f: Fields) -> tuple[str, str] | None:
+def tls_files(f: Fields) -> tuple[str, str] | None:
+    """`tls`: names of certificate and key."""
     t = f.fields("tls")
     if t is None:
         return None
@@ -109,7 +110,8 @@ def _tls(f: Fields) -> tuple[str, str] | None:
     return (certificate, key) if certificate and key else None
 
 
-def _identity(f: Fields, url: str) -> IdentityTrust:
+def identity_trust(f: Fields, url: str) -> IdentityTrust:
+    """`identity`: whose words about a machine are believed; `url` is the audience where none is said."""
     i = f.fields("identity")
     if i is None:
         return IdentityTrust(audience=url)

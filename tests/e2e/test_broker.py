@@ -171,7 +171,7 @@ class Scene:
             "AWS_EC2_METADATA_DISABLED": "true",
         }
         command = [sys.executable, "-c", "from planner.cli.entry import run; run()", "broker"]
-        given = ["--config", "broker.yaml", "--plans", "plans", "--project-file", "skyplan.yaml"]
+        given = ["--settings", "broker.yaml", "--plans", "plans", "--project", "skyplan.yaml"]
         environment = {**inherited, **own, "PYTHONPATH": str(Path(__file__).parents[2])}
         process = subprocess.Popen(
             [*command, *given], cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=self.log, text=True
