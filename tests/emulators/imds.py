@@ -39,6 +39,7 @@ class Metadata:
         self.documents, self.sts = DocumentSigner(), Sts()
         self.google, self.microsoft = TokenSigner(GOOGLE), TokenSigner(MICROSOFT)
         self.role: str | None = "job-train"
+        self.instance, self.account = "i-0123456789abcdef0", "111122223333"
         self.vm = "train-g3-r0"
         self.sessions: dict[str, float] = {}
         self.paths: list[str] = []
@@ -107,7 +108,7 @@ class Metadata:
             return 200, token, {}
         if self.sessions.get(headers.get("X-aws-ec2-metadata-token", ""), 0) <= self.clock():
             return 401, "", {}
-        document = self.documents.document()
+        document = self.documents.document(instance=self.instance, account=self.account)
         found: dict[str, Any] = {
             "dynamic/instance-identity/document": document,
             "dynamic/instance-identity/signature": self.documents.signature(document),
@@ -117,7 +118,7 @@ class Metadata:
             "meta-data/events/recommendations/rebalance": self.rebalance,
         }
         if self.role and path == f"meta-data/iam/security-credentials/{self.role}":
-            found[path] = self.sts.give(self.role)
+            found[path] = self.sts.give(self.role, instance=self.instance, account=self.account)
         answer = found.get(path)
         if answer is None:
             return 404, "", {}

@@ -188,7 +188,9 @@ class Holder:
             elif not one.refused:
                 one.refused = True
                 self.tell({"uri": one.wanted.uri, "state": "refused"})
-        except (Away, OSError, ValueError):
+        except Away as away:
+            self._failed(one, asked_at, away.retry_after or 0.0)
+        except (OSError, ValueError):
             self._failed(one, asked_at)
         else:
             now = self._clock()
@@ -201,5 +203,5 @@ class Holder:
             except OSError:  # no room for a file: whoever reads it has the old lease until the next
                 self.tell({"uri": one.wanted.uri, "state": "degraded", "expires_at": lease.ends_text})
 
-    def _failed(self, one: _Grant, asked_at: float) -> None:
-        one.tried = replace(one.tried, failures=one.tried.failures + 1, at=asked_at)
+    def _failed(self, one: _Grant, asked_at: float, asked_wait: float = 0.0) -> None:
+        one.tried = replace(one.tried, failures=one.tried.failures + 1, at=asked_at, asked_wait=asked_wait)

@@ -51,7 +51,7 @@ def read(document: Mapping[str, Any], asked_at: float) -> Lease:
     """
     try:
         life = _seconds(document["expires_at"]) - _seconds(document["issued_at"])
-        shape = next(name for name in SHAPES if name in document)
+        shape = next(name for name in SHAPES if document.get(name))
         secret = {str(name): str(value) for name, value in document[shape].items() if value}
         lease = Lease(
             id=str(document["id"]),

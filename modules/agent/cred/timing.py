@@ -26,17 +26,24 @@ TRIES_SECONDS = 5 * 60
 JITTER = 0.10
 FIRST_PAUSE_SECONDS = 4.0
 LONGEST_PAUSE_SECONDS = 60.0
+LONGEST_ASKED_SECONDS = 300.0
+"""A broker that asks to be left alone for longer is asked again all the same: leases end."""
 FAILURES_TOLD = 3
 """Where there never was a lease, so many failures count as degraded."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What was done about a lease so far.  `told`: the worst word already told, "" where all was well since."""
+    """What was done about a lease so far.
+
+    told        the worst word already told, "" where all was well since
+    asked_wait  seconds that the broker asked to be left alone for
+    """
 
     failures: int = 0
     at: float | None = None
     told: str = ""
+    asked_wait: float = 0.0
 
 
 class Action(NamedTuple):
@@ -66,7 +73,8 @@ def next_action(lease: Lease | None, now: float, jitter: float, tried: Tried = N
     if (
         tried.at is not None and tried.at <= now
     ):  # a clock that was set back must not make us wait for what is long past
-        due = max(due, tried.at + pause(tried.failures, jitter))
+        asked = min(tried.asked_wait, LONGEST_ASKED_SECONDS)
+        due = max(due, tried.at + max(pause(tried.failures, jitter), asked))
     if due <= now:
         return Action(MINT, now)
     return Action(WAIT, min([due, *(at for at in _thresholds(lease) if at > now)]))

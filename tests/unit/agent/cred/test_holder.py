@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from modules.agent.cred.holder import Holder
 from modules.agent.cred.lease import Wanted, read
 from modules.agent.errors import Away, Denied
+from tests.unit.agent.cred.conftest import Bench
 
 DATA = Wanted("data", "s3://acme-data/train/", "read")
 CKPT = Wanted("ckpt", "gs://acme-ckpt/train/", "write")
@@ -152,3 +155,45 @@ def test_a_source_gives_the_document_for_our_own_uploads_and_another_where_one_w
     bench.away()
     with pytest.raises(OSError, match="no credential for gs://acme-ckpt/train/ now"):
         holder.source(CKPT.uri, absent=OSError)("write", "lease-3")
+
+
+def test_a_broker_that_asks_to_be_left_alone_is_and_not_for_ever(bench) -> None:
+    holder = bench.holder(DATA)
+    bench.broker.fault = Away("429", retry_after=120)
+    bench.pass_time(holder, 1000)
+    assert 8 <= bench.broker.asked <= 10
+    bench.broker.fault = Away("429", retry_after=3600)
+    before = bench.broker.asked
+    bench.pass_time(holder, 3600)
+    assert 11 <= bench.broker.asked - before <= 14, "every five minutes at most"
+
+
+OUTAGES = st.lists(st.tuples(st.integers(0, 24 * 3600), st.integers(1, 3 * 3600)), max_size=4)
+
+
+@given(OUTAGES, st.integers(30 * 60, 4 * 3600))
+def test_whatever_the_broker_does_a_job_is_warned_before_it_has_nothing(outages, life) -> None:
+    """Of any outages in a day: nothing that has ended is served, and where there is nothing a checkpoint was asked for 16 minutes before."""
+    bench = Bench()
+    bench.broker.life = life
+    holder = bench.holder(DATA)
+    began = bench.now
+    held: list[bool] = []
+
+    def look() -> None:
+        gone = any(a <= bench.now - began < a + long for a, long in outages)
+        bench.broker.fault = Away("away") if gone else None
+        lease = holder.lease("data")
+        held.append(lease is not None)
+        if lease is not None:
+            assert lease.left(bench.now) > 0
+        elif any(held):
+            assert bench.checkpoints
+            assert bench.now - bench.checkpoints[-1][1] <= 3 * 4 * 3600, "a warning of this lease, not of one long ago"
+
+    bench.broker.fault = None
+    holder.step()
+    bench.pass_time(holder, 24 * 3600, each=look)
+    for _, deadline in bench.checkpoints:
+        assert deadline - 16 * 60 >= began
+    assert bench.states.count("critical") == len(bench.checkpoints)

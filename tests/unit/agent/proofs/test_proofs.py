@@ -128,7 +128,7 @@ def test_there_is_no_answer_where_there_is_no_service(monkeypatch: pytest.Monkey
 
 
 def test_an_error_shows_neither_keys_nor_audience(imds: Metadata, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imds.sts, "give", lambda _role: {"SecretAccessKey": "hunter2"})
+    monkeypatch.setattr(imds.sts, "give", lambda _role, **_: {"SecretAccessKey": "hunter2"})
     with pytest.raises(NoAnswer) as error:
         proofs.proof("aws", US)
     assert "hunter2" not in str(error.value)
