@@ -65,6 +65,7 @@ class Stack(_cdk.TerraformStack):
         super().__init__(scope, name)
         self.stack_name = name
         self.schema = schema
+        self.alias: str | None = None
 
     def document(self) -> dict[str, Any]:
         """Terraform JSON as the CDK makes it, its metadata included."""
@@ -73,11 +74,21 @@ class Stack(_cdk.TerraformStack):
 
 
 class Construct(_constructs.Construct):
-    """A group of resources; hands its scope's schema on."""
+    """A group of resources; hands its scope's schema on, and by which provider they are made: `alias` is None for the stack's own."""
 
     def __init__(self, scope: Stack | Construct, id: str) -> None:
         super().__init__(scope, id)
         self.schema: Schema = scope.schema
+        self.alias: str | None = scope.alias
+
+
+class Beside(Construct):
+    """What another provider makes, beside the stack's own: of another cloud, or in another account.  `alias`: `aws.data`."""
+
+    def __init__(self, scope: Stack | Construct, id: str, *, schema: Schema, alias: str) -> None:
+        super().__init__(scope, id)
+        self.schema = schema
+        self.alias = alias
 
 
 class _Attributes:
@@ -130,7 +141,8 @@ class Resource(_Attributes, _cdk.TerraformResource):
         )
         self.override_logical_id(id)
         after = [other.address for other in depends_on] or None
-        self._set(id, type, attributes, {"for_each": for_each, "lifecycle": lifecycle, "depends_on": after})
+        meta = {"for_each": for_each, "lifecycle": lifecycle, "depends_on": after, "provider": scope.alias}
+        self._set(id, type, attributes, meta)
 
     @jsii.member(jsii_name="synthesizeAttributes")
     def _synthesize_attributes(self) -> dict[str, Any]:
@@ -154,7 +166,7 @@ class DataSource(_Attributes, _cdk.TerraformDataSource):
             terraform_generator_metadata=_metadata(scope.schema.provider),
         )
         self.override_logical_id(id)
-        self._set(id, type, attributes, {"for_each": for_each})
+        self._set(id, type, attributes, {"for_each": for_each, "provider": scope.alias})
 
     @jsii.member(jsii_name="synthesizeAttributes")
     def _synthesize_attributes(self) -> dict[str, Any]:
@@ -163,19 +175,28 @@ class DataSource(_Attributes, _cdk.TerraformDataSource):
 
 
 class Provider(_cdk.TerraformProvider):
-    """A configured provider, with its source and the version constraint that the stack asks for."""
+    """A configured provider, with its source and the version constraint that the stack asks for; `alias` where it is not the stack's own."""
 
-    def __init__(self, scope: Stack, name: str, *, source: str, version: str, attributes: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        scope: Stack,
+        name: str,
+        *,
+        source: str,
+        version: str,
+        attributes: dict[str, Any],
+        alias: str | None = None,
+    ) -> None:
         super().__init__(
             scope,
-            name,
+            f"{name}-{alias}" if alias else name,
             terraform_resource_type=name,
             terraform_provider_source=source,
             terraform_generator_metadata=_cdk.TerraformProviderGeneratorMetadata(
                 provider_name=name, provider_version_constraint=version
             ),
         )
-        self._values = without_none(attributes)
+        self._values = without_none({**attributes, "alias": alias})
 
     @jsii.member(jsii_name="synthesizeAttributes")
     def _synthesize_attributes(self) -> dict[str, Any]:

@@ -33,13 +33,12 @@ from planner.model.stack import (
     rank_key,
     spot_key,
 )
-from stacks.base import CloudStack, role_lines
+from stacks.base import AWS_RETRIES, CloudStack, role_lines
+from stacks.minted import data_identities
 from stacks.naming import label
 from stacks.wiring import ADDRESS_IDS, PEER_ENDPOINTS, TUNNEL_COMPUTE_VARIABLES, declared, tunnel_port
 
-#: attempts per call.  The provider's default (25; 0 means the same) takes 10 min over a capacity error, 5 take 4 s and survive throttling
-MAX_RETRIES = 5
-
+MAX_RETRIES = AWS_RETRIES
 #: variable of the compute stack -> (type, description)
 VARIABLES = {
     "subnet_id": ("string", "Subnet of the nodes; empty if the template has its own interfaces"),
@@ -171,6 +170,7 @@ class AccessStack(_AwsStack):
                 launch[spot_key(template.key)] = self._launch(template, group, spot=True)
         cdk.output(self, "launch", launch, "What a launch needs, by template key")
         cdk.output(self, "node_identity", self._role.role_arn, "The role that the orchestrator passes to nodes")
+        data_identities(self, given)
         cdk.output(self, "data_snippets", list(given.snippets), "What the owners of stores must allow themselves")
 
     def _launch(self, template: NodeTemplate, group: str, *, spot: bool = False) -> dict[str, Any]:

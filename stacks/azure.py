@@ -37,6 +37,7 @@ from planner.model.stack import (
     rank_key,
 )
 from stacks.base import CloudStack, role_lines
+from stacks.minted import data_identities
 from stacks.naming import label
 from stacks.wiring import (
     ADDRESS_IDS,
@@ -212,6 +213,7 @@ class AccessStack(_AzureStack):
         cdk.output(self, "node_identity", self._identity.ref(), "The identity that the orchestrator gives to nodes")
         cdk.output(self, "node_principal_id", self._identity.ref("principal_id"), "What owners of stores grant to")
         cdk.output(self, "node_client_id", self._identity.ref("client_id"), "What other clouds know the nodes by")
+        data_identities(self, given)
         cdk.output(self, "data_snippets", list(given.snippets), "What the owners of stores must allow themselves")
 
     def _launch(self, template: NodeTemplate) -> dict[str, Any]:

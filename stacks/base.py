@@ -11,6 +11,11 @@ from modules import cdk, schema
 from planner.model.offer import Cloud
 from planner.model.stack import ComputeInput, FoundationInput, StackBase
 
+#: attempts per call.  The provider's default (25; 0 means the same) takes 10 min over a capacity error, 5 take 4 s and survive throttling
+AWS_RETRIES = 5
+#: attempts per request, and the time one request may take.  The provider's own defaults, said so that a failover's time hangs on none
+NEBIUS_RETRIES, NEBIUS_TIMEOUT = 3, "1m"
+
 
 class CloudStack(cdk.Stack):
     """A stack with one provider.  `settings` are the provider's arguments; None is left out.
@@ -78,5 +83,7 @@ def _keeper(given: StackBase) -> dict[str, Any]:
 
 
 def role_lines(identities: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """The two roles that a target names."""
-    return tuple((f"{one}_role", identities[one]) for one in ("deployer", "orchestrator") if one in identities)
+    """The roles that a target names."""
+    return tuple(
+        (f"{one}_role", identities[one]) for one in ("deployer", "orchestrator", "broker") if one in identities
+    )

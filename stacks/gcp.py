@@ -35,6 +35,7 @@ from planner.model.stack import (
     rank_key,
 )
 from stacks.base import CloudStack, role_lines
+from stacks.minted import data_identities
 from stacks.naming import label
 from stacks.wiring import ADDRESS_IDS, PEER_ENDPOINTS, TUNNEL_COMPUTE_VARIABLES, declared, tunnel_port
 
@@ -166,6 +167,7 @@ class AccessStack(_GcpStack):
         launch = {template.key: self._launch(template) for template in given.templates}
         cdk.output(self, "launch", launch, "What a launch needs, by template key")
         cdk.output(self, "node_identity", account.email, "The service account that the orchestrator gives to nodes")
+        data_identities(self, given)
         cdk.output(self, "data_snippets", list(given.snippets), "What the owners of stores must allow themselves")
 
     def _launch(self, template: NodeTemplate) -> dict[str, Any]:

@@ -37,7 +37,8 @@ from planner.model.stack import (
     StackBase,
     rank_key,
 )
-from stacks.base import CloudStack
+from stacks.base import NEBIUS_RETRIES, NEBIUS_TIMEOUT, CloudStack
+from stacks.minted import data_identities
 from stacks.naming import label
 from stacks.wiring import (
     ADDRESS_IDS,
@@ -48,10 +49,7 @@ from stacks.wiring import (
     tunnel_port,
 )
 
-#: attempts per request, and the time one request may take.  The provider's own defaults, said so that a failover's time hangs on none
-RETRIES = 3
-TIMEOUT = "1m"
-
+RETRIES, TIMEOUT = NEBIUS_RETRIES, NEBIUS_TIMEOUT
 #: variable of the compute stack -> (type, description)
 VARIABLES = {
     "subnet_id": ("string", "Subnet of the nodes"),
@@ -205,6 +203,7 @@ class AccessStack(_NebiusStack):
         cdk.output(
             self, "node_identity", self._identity.account.ref(), "The service account that nodes are started with"
         )
+        data_identities(self, given)
         cdk.output(self, "data_snippets", list(given.snippets), "What the owners of stores must allow themselves")
 
     def _launch(self, template: NodeTemplate) -> dict[str, Any]:

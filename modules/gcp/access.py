@@ -28,7 +28,7 @@ DENY_PRIORITY = 900
 ACCOUNT_USER = "roles/iam.serviceAccountUser"
 
 #: kind of resource in a `planner.iam.gcp` binding -> Terraform type and the binding's keys that become arguments
-_MEMBERS: dict[str, tuple[str, tuple[str, ...]]] = {
+MEMBERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "managed_folder": ("google_storage_managed_folder_iam_member", ("bucket", "managed_folder")),
     "bucket": ("google_storage_bucket_iam_member", ("bucket",)),
     "secret": ("google_secret_manager_secret_iam_member", ("project", "secret_id")),
@@ -68,7 +68,7 @@ class NodeAccount(cdk.Construct):
             },
         )
         self.email = account.ref("email")
-        for binding in _distinct(props.policies):
+        for binding in distinct(props.policies):
             self._grant(binding, account.ref("member"))
         if props.orchestrator:
             cdk.Resource(
@@ -84,22 +84,22 @@ class NodeAccount(cdk.Construct):
 
     def _grant(self, binding: dict[str, Any], member: str) -> None:
         """One role on one thing.  The reason has no field in the cloud (only a condition has a description); reviews show it with the grant."""
-        kind, keys = _MEMBERS[binding["kind"]]
+        kind, keys = MEMBERS[binding["kind"]]
         place = {key: literal(binding[key]) for key in keys if binding.get(key)}
-        cdk.Resource(self, _label(binding, keys), kind, {**place, "role": binding["role"], "member": member})
+        cdk.Resource(self, binding_label(binding, keys), kind, {**place, "role": binding["role"], "member": member})
 
 
-def _distinct(policies: Sequence[PolicyDocument]) -> list[dict[str, Any]]:
+def distinct(policies: Sequence[PolicyDocument]) -> list[dict[str, Any]]:
     """Each right once, whichever identities need it: two members of the same role and thing would end each other's right."""
     seen: dict[tuple[str, ...], dict[str, Any]] = {}
     for policy in policies:
         for binding in policy.document["bindings"]:
-            keys = _MEMBERS[binding["kind"]][1]
+            keys = MEMBERS[binding["kind"]][1]
             seen.setdefault((binding["kind"], binding["role"], *(str(binding.get(key)) for key in keys)), binding)
     return [seen[key] for key in sorted(seen)]
 
 
-def _label(binding: dict[str, Any], keys: tuple[str, ...]) -> str:
+def binding_label(binding: dict[str, Any], keys: tuple[str, ...]) -> str:
     """`objectViewer-1a2b3c4d`: stays the same whatever other rights come and go."""
     whole = "/".join((binding["role"], *(str(binding.get(key)) for key in keys)))
     return f"{binding['role'].rpartition('.')[2]}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"

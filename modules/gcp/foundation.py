@@ -14,7 +14,9 @@ from typing import Any
 from modules import cdk
 from modules.gcp.names import resource_name
 from modules.text import literal
-from planner.model.control_names import role_id
+from planner.model.control_names import DATA_ACCOUNT, data_identity_name, role_id
+from planner.model.grants import Identity
+from planner.model.offer import Cloud
 from planner.model.stack import CiFederation, ControlIdentity, PolicyDocument
 
 #: of a pool: 4 to 32 characters
@@ -43,6 +45,25 @@ class Foundation(cdk.Construct):
         subjects = sorted({subject for one in props.identities for subject in one.subjects})
         self._pool = self._federation(props.ci, subjects) if props.ci and subjects else None
         self.emails = {one.identity.value: self._identity(one) for one in props.identities}
+        broker = next((one for one in props.identities if one.identity is Identity.BROKER), None)
+        if broker is not None:
+            self._data()
+
+    def _data(self) -> None:
+        """What the broker becomes: it has no rights but the prefixes that jobs' access stacks give it, and nobody else may ask for its token."""
+        props = self._props
+        account = cdk.Resource(
+            self,
+            DATA_ACCOUNT,
+            "google_service_account",
+            {
+                "account_id": data_identity_name(Cloud.GCP, props.project, "", ("", "", "")),
+                "display_name": "skyplan data",
+                "description": f"skyplan-managed; project {props.project}; data of jobs, by the broker; no key is ever made",
+            },
+        )
+        member = f"serviceAccount:{self.emails[Identity.BROKER.value]}"
+        self._member(account, f"{DATA_ACCOUNT}-broker", self._become(), member)
 
     def _identity(self, one: ControlIdentity) -> str:
         word = one.identity.value

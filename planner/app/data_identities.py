@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.app.lookup import DEFAULT_PROVIDER_VERSIONS, target_of
-from planner.iam import aws, azure, gcp, nebius
+from planner.iam import aws, gcp, nebius
 from planner.iam.control import DATA_BOUNDARY, NODE_BOUNDARY
-from planner.model.control_names import MINTS, data_identity_name, role_id
+from planner.model.control_names import data_identity_name
 from planner.model.offer import Cloud
 from planner.model.stack import DataIdentity
 from planner.model.workload import Store
@@ -38,7 +38,9 @@ def data_identities(
 ) -> tuple[DataIdentity, ...]:
     """In the order of cloud and target.  `grants` and `paths` are the placement's."""
     return tuple(
-        _identity(holder, mine, workload, placement, project) for holder, mine in _held(project, grants, paths)
+        _identity(holder, mine, workload, placement, project)
+        for holder, mine in _held(project, grants, paths)
+        if holder.cloud is not Cloud.AZURE
     )
 
 
@@ -89,10 +91,10 @@ def _identity(
             documents = aws.policies(grants, account=account, region=region, kms_key_arn=holder.kms_key_arn)
         case Cloud.GCP:
             documents = gcp.policies(grants, account=account, region=region)
-        case Cloud.AZURE:
-            documents = azure.policies(grants, account=account, region=region)
         case Cloud.NEBIUS:
             documents = nebius.policies(grants, account=account, region=region, group=name)
+        case Cloud.AZURE:  # nothing can be become there: the broker signs with its own rights
+            documents = ()
     return DataIdentity(
         cloud=cloud,
         target=holder.name,
@@ -104,7 +106,6 @@ def _identity(
         region=region,
         role_arn=holder.deployer_role,
         boundary=_boundary(holder),
-        mint_role=f"projects/{account}/roles/{role_id(project.name, MINTS)}" if cloud is Cloud.GCP else None,
         tenant=holder.tenant,
         resource_group=holder.resource_group,
     )

@@ -39,6 +39,8 @@ AUDIENCES = {
 }
 #: backend whose store lies in the cloud -> settings that name the place
 _STORES = {Cloud.AWS: ("s3", ("bucket",)), Cloud.GCP: ("gcs", ("bucket",)), Cloud.AZURE: ("azurerm", ("storage_account_name", "container_name"))}  # fmt: skip
+#: clouds whose rights on data can be kept to the project's own prefixes
+_SCHEMES = {Cloud.AWS: "s3://", Cloud.AZURE: "az://"}
 _DEPLOYING = (Identity.DEPLOYER, Identity.ORCHESTRATOR)
 
 
@@ -164,6 +166,7 @@ def scope_of(project: Project, target: Target, market: Market) -> ControlScope:
         tag_keys=tuple(sorted(keys)) if aws else (),
         own=tuple(sorted(set(_own(project, target)))) if aws else (),
         state_account=settings.state_account if settings else "",
+        data_prefixes=tuple(sorted(uri for uri in project.data_prefixes if uri.startswith(_SCHEMES.get(cloud, "-")))),
     )
 
 

@@ -49,6 +49,7 @@ class ControlScope:
     instance_types  globs of what may be launched; () = whatever the catalog has for the cloud
     state           bucket or account/container of the Terraform state in this cloud, "" where it lies elsewhere
     state_account   AWS: whose that bucket is, "" = `account`
+    data_prefixes   AWS, Azure: under what jobs' data may lie, as URIs of that cloud's store; () = in all of the account, or of the group
     kms_key         the user's own disk key, by the cloud's name, or ""
     resource_group  Azure
     tenant          Azure, Nebius
@@ -71,3 +72,4 @@ class ControlScope:
     tag_keys: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     state_account: str = ""
+    data_prefixes: tuple[str, ...] = ()

@@ -15,8 +15,8 @@ from planner.model.offer import Cloud
 STATE_OF = {Identity.DEPLOYER: ("acc-", "adr-", "net-"), Identity.ORCHESTRATOR: ("cmp-",)}
 #: Azure: roles that an access stack assigns, made once by the foundation
 CHECKPOINTS, IDENTITY_USER, NODE_JOIN = "checkpoints", "identity-user", "node-join"
-#: GCP: the one right by which the broker takes on a data identity; the foundation makes the role, an access stack gives it on its one account
-MINTS = "broker-mints"
+#: Azure: the broker's role: to sign, and what it signs for.  GCP: word of the account that the broker becomes
+MINTS, DATA_ACCOUNT = "broker-mints", "data"
 _DIGITS = 8
 #: keys of the tags that a session of a data identity carries, and no others; AWS: its trust policy says so
 SESSION_TAGS = ("skyplan:generation", "skyplan:job", "skyplan:project", "skyplan:rank")
@@ -53,10 +53,13 @@ def role_guid(subscription: str, project: str, target: str, word: str) -> str:
 
 
 def data_identity_name(cloud: Cloud, project: str, job: str, place: tuple[str, str, str]) -> str:
-    """What a job's access stack calls the identity that the broker becomes for its nodes, in the store's `cloud`.
+    """What the broker becomes for a job's nodes, in the store's `cloud`.
 
-    place  (cloud, target, region) that the nodes run in: each access stack makes its own
-    AWS a role's name, GCP an account id, Nebius a service account's name.  Azure "": there the broker signs with its own rights, which the access stack gives it.
+    place  (cloud, target, region) that the nodes run in: on AWS and Nebius each access stack makes an identity of its own
+    AWS    a role's name
+    GCP    an account's id: one for the project, made by the foundation, so that whoever deploys can let nobody become anything; access stacks give it prefixes
+    Azure  "": nothing can be become there; the broker signs with its own rights, which the foundation gives it
+    Nebius a service account's name, whose keys the broker makes
     """
     text = f"skyplan-{project}-dat-{job}--{'-'.join(place)}"
     digits = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
@@ -64,8 +67,7 @@ def data_identity_name(cloud: Cloud, project: str, job: str, place: tuple[str, s
         case Cloud.AWS:
             return text if len(text) <= 64 else f"{text[:55]}-{digits}"  # noqa: PLR2004 - IAM: a role's name
         case Cloud.GCP:
-            # 30 characters hold no whole path, so the hash of it is always there
-            return f"skyplan-d-{job[:11].strip('-')}-{digits}"
+            return control_name(project, DATA_ACCOUNT, limit=30)
         case Cloud.NEBIUS:
             return text if len(text) <= 63 else f"{text[:54]}-{digits}"  # noqa: PLR2004 - Nebius: any name
         case Cloud.AZURE:

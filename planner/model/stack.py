@@ -161,15 +161,14 @@ class PolicyDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataIdentity:
-    """What the broker becomes for a short time, on behalf of one job's nodes: an identity in a store's cloud, cut to the job's prefixes there.
+    """What the broker becomes for a short time, on behalf of one job's nodes: an identity in a store's cloud, and the job's prefixes there.
 
-    cloud, target, account  where it is made; not where the nodes run, if the store is another cloud's
-    name      in that cloud; Azure "": the broker itself gets the rights
+    cloud, target, account  where it lies; not where the nodes run, if the store is another cloud's.  None is made on Azure
+    name      in that cloud (`planner.model.control_names.data_identity_name`); GCP: the foundation's account, to which only the prefixes are given
     broker    who alone may become it, by the cloud's own name (`broker_role` of the target)
     role_arn  who makes it: the target's deployer; None = the caller
     region    AWS: of the provider, IAM has none
     boundary  AWS: the boundary of data identities, an ARN; None without a foundation
-    mint_role GCP: the foundation's role with which it may be taken on, by its whole name
     provider_version  of that cloud's provider
     """
 
@@ -183,7 +182,6 @@ class DataIdentity:
     region: str = ""
     role_arn: str | None = None
     boundary: str | None = None
-    mint_role: str | None = None
     tenant: str | None = None
     resource_group: str | None = None
 
@@ -197,7 +195,7 @@ class AccessInput(StackBase):
     orchestrator who launches, by the target's own words (`orchestrator_role`): it alone may hand the nodes' identity on; None = the caller, nothing is given
     spot_templates  AWS: keys of those templates that are bought as spot; each gets a second one (`spot_key`), whose spot requests carry the tags by which
                  the orchestrator may cancel them.  A template that tags spot requests launches nothing else, EC2 refuses it
-    data_identities  what the broker becomes for these nodes, one per cloud and target whose stores they reach by it
+    data_identities  what the broker becomes for these nodes, one per cloud and target whose stores they reach by it; not of Azure
     agent        the program that the job runs under; None = bare
     """
 

@@ -98,6 +98,11 @@ def _things(document: Document) -> Iterator[str]:
             for name, given in named.items():
                 at = f"{kind}.{name}"
                 yield from _meta(given, at, data=section == "data")
+                configured = document["provider"].get(provider, [])
+                if given.get("provider", provider) not in {
+                    f"{provider}.{one['alias']}" if "alias" in one else provider for one in configured
+                }:
+                    yield f"{at}: no such provider {given.get('provider', provider)}"
                 plain = {key: value for key, value in given.items() if key not in _META}
                 yield from _block(body, plain, at, whole=provider in NESTED_ATTRIBUTES)
 
@@ -110,14 +115,7 @@ def _frame(document: Document) -> Iterator[str]:
     if terraform.keys() != kinds.keys() or not all(isinstance(terraform[key], kinds[key]) for key in kinds):
         yield f"terraform: {terraform}"
         return
-    for name, configured in document.get("provider", {}).items():
-        source = terraform["required_providers"].get(name, {})
-        if not all(isinstance(source.get(key), str) for key in ("source", "version")):
-            yield f"provider {name}: no source and version are required"
-        if name not in SETTINGS or not isinstance(configured, list) or len(configured) != 1:
-            yield f"provider {name}: unknown, or not one configuration"
-            continue
-        yield from _settings(SETTINGS[name], configured[0], f"provider {name}")
+    yield from _providers(document)
     for name, body in document.get("variable", {}).items():
         if (
             body.keys() - {"type", "description", "default", "sensitive"}
@@ -133,6 +131,24 @@ def _frame(document: Document) -> Iterator[str]:
                 yield f"{section} {name}: description"
 
 
+def _providers(document: Document) -> Iterator[str]:
+    """Each with its source; several configurations of one are told apart by their aliases."""
+    terraform = document["terraform"]
+    for name, configured in document.get("provider", {}).items():
+        source = terraform["required_providers"].get(name, {})
+        if not all(isinstance(source.get(key), str) for key in ("source", "version")):
+            yield f"provider {name}: no source and version are required"
+        if name not in SETTINGS or not isinstance(configured, list) or not configured:
+            yield f"provider {name}: unknown, or no configuration"
+            continue
+        aliases = [one.get("alias") for one in configured]
+        if len(set(aliases)) != len(aliases):
+            yield f"provider {name}: two configurations of one name"
+        for one in configured:
+            known = SETTINGS[name] | ({"alias": "string"} | _BESIDE.get(name, {}) if "alias" in one else {})
+            yield from _settings(known, one, f"provider {name}")
+
+
 def _settings(known: dict[str, str], given: Any, at: str) -> Iterator[str]:
     if not isinstance(given, dict):
         yield f"{at}: no block"
@@ -145,7 +161,9 @@ def _settings(known: dict[str, str], given: Any, at: str) -> Iterator[str]:
     yield from (f"{at}: {key} is missing" for key, kind in known.items() if kind.endswith("!") and key not in given)
 
 
-_META = ("for_each", "lifecycle", "depends_on")
+_META = ("for_each", "lifecycle", "depends_on", "provider")
+#: what a provider beside the stack's own may leave out: it makes nothing in a region
+_BESIDE = {"google": {"region": "string"}}
 
 
 def _meta(given: Document, at: str, *, data: bool) -> Iterator[str]:

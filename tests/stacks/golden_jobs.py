@@ -1,4 +1,4 @@
-"""Twelve jobs and the best placement that the planner finds for each of them on each cloud, as stacks.
+"""Fifteen jobs and the best placement that the planner finds for each of them on each cloud, as stacks.
 
 Each job asks for one more thing; on a cloud that has no way to give it (a session, a key of the user's own) the job is left out there.  Data,
 checkpoints and secrets are in the cloud that is planned for, as a job's nodes must be able to read them.
@@ -20,7 +20,7 @@ import pytest
 from catalog.load import load_market
 from planner.app import inputs, plan, synth
 from planner.model.offer import CapacityType, Cloud
-from planner.model.project import OwnNetwork, Project, Reservation, Target
+from planner.model.project import ControlPlane, OwnNetwork, Project, Reservation, Target
 from planner.model.stack import AccessInput, ComputeInput, NetworkInput
 from planner.model.workload import Constraints, GpuOption, Resources, SecretRef, Work, Workload
 from planner.placement.address import zone_cidrs
@@ -79,6 +79,16 @@ class Job:
         return f"{self.cloud.value}-{self.name}"
 
 
+#: who mints, by the cloud's own names
+BROKERS = {
+    Cloud.AWS: "arn:aws:iam::123456789012:role/skyplan-foundation/acme/skyplan-acme-broker",
+    Cloud.GCP: "skyplan-acme-broker@acme-ml.iam.gserviceaccount.com",
+    Cloud.AZURE: "22222222-0000-4000-8000-000000000000",
+    Cloud.NEBIUS: "serviceaccount-e00broker",
+}
+BOUNDARY = "arn:aws:iam::123456789012:policy/skyplan-foundation/acme/skyplan-acme-node-boundary"
+
+
 def _workload(cloud: Cloud, gpu: str, count: int, capacity: CapacityType, **changes: Any) -> Workload:
     nodes = changes.pop("nodes", 1)
     template = replace(cases.single(cloud), gpu_count=count, nodes=nodes)
@@ -101,6 +111,24 @@ def _project(cloud: Cloud, **changes: Any) -> Project:
     reserved, tags = changes.pop("reserved", ()), changes.pop("tags", ())
     return Project(
         name="acme", targets=(replace(target, **changes),), default_targets=False, reserved=reserved, tags=tags
+    )
+
+
+def _controlled(cloud: Cloud, *beside: Cloud, broker: bool = True) -> Project:
+    """Under a control plane; `beside`: clouds in which nothing is launched, and whose stores are reached by the broker."""
+    bounds = {Cloud.AWS: BOUNDARY}
+    here = _project(cloud, broker_role=BROKERS[cloud], permissions_boundary=bounds.get(cloud))
+    there = [
+        _project(one, broker_role=BROKERS[one], permissions_boundary=bounds.get(one), regions=("nowhere",))
+        for one in beside
+    ]
+    control = ControlPlane(url="https://plane.example.com", broker="https://broker.example.com" if broker else None)
+    return replace(
+        here,
+        targets=(*here.targets, *(target for project in there for target in project.targets)),
+        agent_url="https://plane.example.com/agent.pyz",
+        agent_sha256="a" * 64,
+        control_plane=control,
     )
 
 
@@ -131,6 +159,12 @@ def _jobs(cloud: Cloud) -> Iterator[tuple[str, Workload, Project]]:
     yield "own-network", made, _project(cloud, networks=_own(cloud))
     yield "awkward-tags", replace(made, tags=cases.AWKWARD[:2]), _project(cloud, tags=cases.AWKWARD[2:])
     yield "hard-end", replace(made, constraints=Constraints(stop_after_hours=36.0)), plain
+    yield "agent", made, _controlled(cloud, broker=False)
+    yield "broker", made, _controlled(cloud)
+    away = Cloud.GCP if cloud is Cloud.AWS else Cloud.AWS
+    store, bucket, _, _, _ = cases.PLACES[away]
+    other = replace(data.at, store=store, bucket=bucket)
+    yield "broker-elsewhere", replace(made, data=(replace(data, at=other),)), _controlled(cloud, away)
 
 
 def _reserved(cloud: Cloud) -> tuple[Workload, Project]:

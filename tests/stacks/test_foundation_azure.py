@@ -53,7 +53,7 @@ def test_roles_are_assigned_in_the_group_but_those_of_catalog_and_state(made):
         elif name.endswith("-state"):
             assert body["scope"].endswith("/blobServices/default/containers/tf")
         elif name.endswith("-elsewhere"):
-            variable = "stores_elsewhere" if name.startswith("deployer") else "used_elsewhere"
+            variable = "used_elsewhere" if name.startswith("orchestrator") else "stores_elsewhere"
             assert (body["scope"], body["for_each"]) == ("${each.value}", f"${{toset(var.{variable})}}")
         else:
             assert body["scope"] == f"{SUBSCRIPTION}/resourceGroups/{GROUP}"

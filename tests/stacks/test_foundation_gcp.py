@@ -63,7 +63,11 @@ def test_the_deployer_may_be_become_by_whom_the_platform_team_names(made):
         for body in made["resource"]["google_service_account_iam_member"].values()
         if body["role"] == "${google_project_iam_custom_role.become.name}"
     ]
-    assert given == [("${google_service_account.deployer.name}", "group:platform@acme.example")]
+    assert given == [
+        ("${google_service_account.deployer.name}", "group:platform@acme.example"),
+        # what the broker becomes, which has jobs' prefixes and nothing else: the broker, and nobody
+        ("${google_service_account.data.name}", "serviceAccount:${google_service_account.broker.email}"),
+    ]
     role = made["resource"]["google_project_iam_custom_role"]["become"]
     assert role["permissions"] == ["iam.serviceAccounts.getAccessToken"]
     assert "serviceAccountTokenCreator" not in str(made)

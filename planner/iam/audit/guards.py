@@ -115,7 +115,7 @@ def is_node(subject: Subject) -> bool:
 
 
 def own_accounts(subject: Subject, *, named: bool = True) -> frozenset[str]:
-    """Accounts that the subject is known to be in: by its ARN, else (`named`) by the ARNs of what its policies name."""
+    """Accounts that the subject is known to be in: by its ARN, else (`named`) by the ARNs of its boundary and of what its policies name."""
     found = set(_ACCOUNT.findall(f"{subject.origin}: {subject.name}:"))
     if found or not named:
         return frozenset(found)
@@ -126,6 +126,8 @@ def own_accounts(subject: Subject, *, named: bool = True) -> frozenset[str]:
         for statement in policy.statements
         for text in statement.resources
     ]
+    # a boundary is of the role's own account, or AWS's
+    texts += [policy.name for policy in subject.policies if policy.kind is PolicyKind.BOUNDARY]
     return frozenset(account for text in texts for account in _ACCOUNT.findall(text))
 
 

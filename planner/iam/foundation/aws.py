@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from planner.iam.aws import AZURE_AUDIENCE
+from planner.iam.aws import AZURE_AUDIENCE, literal
 from planner.iam.control import NODE_SERVICE, control_grants
 from planner.iam.foundation import aws_names
 from planner.iam.foundation.aws_ground import Condition, Ground, Statement, merged, statement
@@ -29,6 +29,7 @@ MAX_POLICY: Final = 6144
 MAX_POLICIES: Final = 10
 _REGION_KEY: Final = "aws:RequestedRegion"
 _VERSION: Final = "2012-10-17"
+_OBJECTS: Final = ("s3:AbortMultipartUpload", "s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject")
 #: the credentials are an instance profile's, got on a machine: no other request has the key, and every service may be asked for it (EC2 user guide, 2026-11)
 _DELIVERED: Final[Condition] = {"Null": {"ec2:SourceInstanceARN": ["false"]}}
 
@@ -56,10 +57,11 @@ def identities(scope: ControlScope) -> tuple[ControlIdentity, ...]:
 
 
 def boundaries(scope: ControlScope) -> tuple[PolicyDocument, ...]:
-    """What a node's role, and the orchestrator, can never do more than.  Raises ValueError where a scope is too wide."""
+    """What a node's role, what the broker becomes, and the orchestrator can never do more than.  Raises ValueError where a scope is too wide."""
     return (
         _whole(aws_names.node_boundary_name(scope), list(_node_bounds(scope))),
         _whole(aws_names.orchestrator_boundary_name(scope), list(_orchestrator_bounds(scope))),
+        _whole(aws_names.data_boundary_name(scope), list(_data_bounds(scope))),
     )
 
 
@@ -124,6 +126,14 @@ def _never(scope: ControlScope) -> tuple[Statement, ...]:
             effect="Deny",
         ),
         {**beyond, "NotResource": [ground.iam("role", f"{ground.nodes}*")]},
+        # it writes whom a data identity trusts, so that it could name itself
+        statement(
+            "NeverBecomeWhatItMakes",
+            ("sts:AssumeRole", "sts:TagSession"),
+            (ground.iam("role", f"{ground.nodes}*"),),
+            {},
+            effect="Deny",
+        ),
     )
 
 
@@ -149,12 +159,9 @@ def _node_bounds(scope: ControlScope) -> Iterator[Statement]:
     """
     arn = f"arn:{scope.partition}"
     here = merged(_DELIVERED, {"StringEquals": {"aws:ResourceAccount": [scope.account]}})
-    objects = ("s3:AbortMultipartUpload", "s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject")
-    yield statement("Objects", (*objects, "s3:ListBucket"), (f"{arn}:s3:::*",), here)
+    yield statement("Objects", (*_OBJECTS, "s3:ListBucket"), (f"{arn}:s3:::*",), here)
     # it is S3 that asks for the key, and whether it passes the machine on is not documented; S3 itself has asked for the machine
-    via_store = {"StringLike": {"kms:ViaService": ["s3.*.amazonaws.com"]}}
-    keys = (f"{arn}:kms:*:{scope.account}:key/*",)
-    yield statement("ObjectKeys", ("kms:Decrypt", "kms:GenerateDataKey"), keys, via_store)
+    yield _object_keys(scope)
     yield statement(
         "Secrets",
         ("secretsmanager:GetSecretValue",),
@@ -181,10 +188,42 @@ def _node_bounds(scope: ControlScope) -> Iterator[Statement]:
             },
         ),
     )
+    yield from _never_state(scope)
+
+
+def _data_bounds(scope: ControlScope) -> Iterator[Statement]:
+    """The most that the broker could become: objects of this account, under the prefixes that the project allows, and their keys; no machine, no secret.
+
+    Whom such an identity trusts is the deployer's to write and no condition's to ask, so where the project names no prefixes, whoever holds the deployer
+    can let somebody in to every object of the account.
+    """
+    arn = f"arn:{scope.partition}:s3:::"
+    here: Condition = {"StringEquals": {"aws:ResourceAccount": [scope.account]}}
+    places = [uri.removeprefix("s3://").partition("/") for uri in scope.data_prefixes if uri.startswith("s3://")]
+    under = sorted({f"{arn}{literal(bucket)}/{_under(prefix)}" for bucket, _, prefix in places})
+    yield statement("Objects", _OBJECTS, under or (f"{arn}*",), here)
+    yield statement(
+        "Lists", ("s3:ListBucket",), sorted({f"{arn}{literal(b)}" for b, _, _ in places}) or (f"{arn}*",), here
+    )
+    yield _object_keys(scope)
+    yield from _never_state(scope)
+
+
+def _under(prefix: str) -> str:
+    return f"{literal(prefix.rstrip('/'))}/*" if prefix.rstrip("/") else "*"
+
+
+def _object_keys(scope: ControlScope) -> Statement:
+    via_store: Condition = {"StringLike": {"kms:ViaService": ["s3.*.amazonaws.com"]}}
+    keys = (f"arn:{scope.partition}:kms:*:{scope.account}:key/*",)
+    return statement("ObjectKeys", ("kms:Decrypt", "kms:GenerateDataKey"), keys, via_store)
+
+
+def _never_state(scope: ControlScope) -> Iterator[Statement]:
+    """Who makes these roles says who may become them: their objects must not be a way to write the state of others."""
     if scope.state:
-        # who makes node roles says who may become them: the objects above must not be a way to write the state of others
-        stacks = f"{arn}:s3:::{scope.state}/skyplan/*"
-        yield statement("NeverState", objects, (stacks,), {}, effect="Deny")
+        stacks = f"arn:{scope.partition}:s3:::{scope.state}/skyplan/*"
+        yield statement("NeverState", _OBJECTS, (stacks,), {}, effect="Deny")
 
 
 def pass_policy(role_arn: str) -> PolicyDocument:

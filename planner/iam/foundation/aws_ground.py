@@ -112,6 +112,11 @@ class Ground:
         """Where the roles and profiles of nodes live."""
         return f"/skyplan/{self.project}/"
 
+    @property
+    def data(self) -> str:
+        """Where what the broker becomes lives, among them."""
+        return f"{self.nodes}data/"
+
 
 def merged(*conditions: Condition) -> Condition:
     """All of them must hold.  Two that set one key differently are a mistake: ValueError."""

@@ -256,8 +256,8 @@ _BROKER: Final = (
         sid="BecomeDataIdentity",
         identity=Identity.BROKER,
         permissions=(_P.MINT_CREDENTIALS,),
-        actions=("sts:AssumeRole",),
-        bounds=lambda g: ([g.iam("role", f"{g.nodes}data/*")], {}),
+        actions=("sts:AssumeRole", "sts:TagSession"),
+        bounds=lambda g: ([g.iam("role", f"{g.data}*")], {}),
     ),
 )
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from planner.iam.foundation.aws_ground import MANAGED_TAG, PROJECT_TAG, Condition, Ground, merged
 from planner.iam.foundation.aws_guard import Bounds, Guard
-from planner.iam.foundation.aws_names import node_boundary, orchestrator_boundary, orchestrator_role
+from planner.iam.foundation.aws_names import data_boundary, node_boundary, orchestrator_boundary, orchestrator_role
 from planner.model.grants import Bound, Identity, Permission
 
 _P = Permission
@@ -169,6 +169,16 @@ _IAM_DEPLOYER: Final = (
         "iam:PutRolePermissionsBoundary",
         "iam:PutRolePolicy",
         bounds=lambda g: ([g.iam("role", f"{g.nodes}*")], _bound_by(node_boundary(g.scope))),
+        rights=_IAM,
+    ),
+    _deploy(
+        # the same for what the broker becomes: another boundary, since no machine ever holds it, and a folder of its own
+        "MakeBoundDataRoles",
+        "iam:CreateRole",
+        "iam:DeleteRolePolicy",
+        "iam:PutRolePermissionsBoundary",
+        "iam:PutRolePolicy",
+        bounds=lambda g: ([g.iam("role", f"{g.data}*")], _bound_by(data_boundary(g.scope))),
         rights=_IAM,
     ),
     _deploy(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.iam.control import DATA_BOUNDARY, NODE_BOUNDARY
 from planner.model.control import ControlScope
 from planner.model.grants import CONTROL_IDENTITIES, Identity
 
@@ -18,7 +19,12 @@ def names(scope: ControlScope) -> dict[Identity, str]:
 
 def node_boundary_name(scope: ControlScope) -> str:
     """The policy that bounds every role of a node."""
-    return f"skyplan-{scope.project}-node-boundary"
+    return f"skyplan-{scope.project}-{NODE_BOUNDARY}"
+
+
+def data_boundary_name(scope: ControlScope) -> str:
+    """The policy that bounds what the broker becomes."""
+    return f"skyplan-{scope.project}-{DATA_BOUNDARY}"
 
 
 def orchestrator_boundary_name(scope: ControlScope) -> str:
@@ -49,6 +55,11 @@ def orchestrator_role(scope: ControlScope) -> str:
 def node_boundary(scope: ControlScope) -> str:
     """Its ARN."""
     return _arn(scope, "policy", node_boundary_name(scope))
+
+
+def data_boundary(scope: ControlScope) -> str:
+    """Its ARN."""
+    return _arn(scope, "policy", data_boundary_name(scope))
 
 
 def orchestrator_boundary(scope: ControlScope) -> str:

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.iam.azure import condition
 from planner.iam.foundation.rights import actions, grants_of, reason
 from planner.iam.operations.azure import DATA_ACTIONS, OPERATIONS
 from planner.model.control import ControlScope
 from planner.model.control_names import (
     CHECKPOINTS,
     IDENTITY_USER,
+    MINTS,
     NODE_JOIN,
     control_name,
     role_guid,
@@ -32,6 +34,7 @@ from planner.model.grants import CONTROL_IDENTITIES, Grant, Identity, Permission
 from planner.model.stack import ControlIdentity, PolicyDocument
 
 _BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
+_CONTAINER = "@Resource[Microsoft.Storage/storageAccounts/blobServices/containers:name]"
 _ASSIGNMENTS = "Microsoft.Authorization/roleAssignments"
 _JOINS = (
     "Microsoft.Network/applicationSecurityGroups/joinIpConfiguration/action",
@@ -53,9 +56,6 @@ WITHHELD = {
     "Microsoft.Network/networkSecurityGroups/join/action": "given by each job's access stack on its own rules",
     "Microsoft.Resources/subscriptions/resourceGroups/delete": "the group is the platform team's: the target names it",
     "Microsoft.Resources/subscriptions/resourceGroups/write": "the group is the platform team's: the target names it",
-    "Microsoft.Storage/storageAccounts/blobServices/generateUserDelegationKey/action": (
-        "it is asked for on a whole storage account; given on the accounts that are shared, when there is a broker"
-    ),
 }
 _ASSIGNING = (
     "Microsoft.Authorization/",
@@ -110,6 +110,8 @@ def _policies(scope: ControlScope, identity: Identity) -> tuple[PolicyDocument, 
     common = tuple(one for one in found if one.startswith(_OF_SUBSCRIPTION))
     uses = tuple(one for one in found if one in _REFERRED) if identity is Identity.ORCHESTRATOR else ()
     rest = tuple(one for one in found if one not in {*assigning, *common, *uses})
+    if identity is Identity.BROKER:
+        return (_mints(scope, rest, grants),)
     made = [
         _role(scope, f"{identity.value}-group", rest, grants, on="group"),
         _role(scope, f"{identity.value}-catalog", common, grants, on="subscription"),
@@ -157,6 +159,35 @@ def _role(
         "limits": list(_limits(found)),
     }
     return PolicyDocument(name=name, document=document)
+
+
+def _mints(scope: ControlScope, found: tuple[str, ...], grants: tuple[Grant, ...]) -> PolicyDocument:
+    """To sign, and what it signs for: a signature gives no more than its signer may.
+
+    Azure takes one assignment per identity, role and scope, so that the access stacks of two jobs could not both give it the container that they share.
+    """
+    data = tuple(
+        one for one in actions(OPERATIONS, Identity.BROKER, {Permission.MINT_CREDENTIALS}) if one in DATA_ACTIONS
+    )
+    made = _role(
+        scope, MINTS, found, grants, on="group", data=data, elsewhere=STORES_ELSEWHERE, condition=_under(scope, data)
+    )
+    limits = [
+        *made.document["limits"],
+        "what a signature is cut to is the broker's word: it may read and write all blobs of these accounts, and delete none",
+    ]
+    return PolicyDocument(name=made.name, document={**made.document, "limits": limits})
+
+
+def _under(scope: ControlScope, data: tuple[str, ...]) -> str:
+    """The ABAC text that keeps these actions to the project's own containers and prefixes; "" where it names none, or a whole container."""
+    places = [uri.removeprefix("az://").split("/", 2) for uri in scope.data_prefixes]
+    prefixes = sorted({f"{prefix.rstrip('/')}/" for _, _, prefix in places})
+    if not prefixes or "/" in prefixes:
+        return ""
+    none = " AND ".join(f"!(ActionMatches{{'{one}'}})" for one in data)
+    names = " OR ".join(f"{_CONTAINER} StringEquals '{name}'" for name in sorted({name for _, name, _ in places}))
+    return f"{condition(prefixes, write=True)} AND (({none}) OR ({names}))"
 
 
 def _given_later(scope: ControlScope, grants: tuple[Grant, ...]) -> tuple[PolicyDocument, ...]:

@@ -30,7 +30,7 @@ GRANTABLE = (ACCOUNT_USER, SECRET_ACCESSOR, CREATOR, VIEWER)
 #: what is not given here though an operation takes it, and where it is instead
 WITHHELD = {
     "iam.serviceAccounts.actAs": "on the project it is every service account; each job's access stack gives it on the one account of its nodes",
-    "iam.serviceAccounts.getAccessToken": "on the project it is every service account; it is given on a job's own account when there is a broker",
+    "iam.serviceAccounts.getAccessToken": "on the project it is every service account; the foundation gives it to the broker on one account, that of data, to which each job's access stack gives its prefixes",
 }
 #: types whose names a condition can ask for: what a permission begins with -> (resource.type, what stands before the name)
 _NAMED = {

@@ -27,7 +27,7 @@ _RANKED = (AUDITOR, VIEWER, EDITOR)
 WITHHELD = {
     ADMIN: (
         "groups, permits and keys take `admin`, and of the tenant, which is every right in it: whoever has that makes a job's group and its permits from the "
-        "access stack's words, or leaves out `tenant`, and the job's nodes then have no rights"
+        "access stack's words, or leaves out `tenant`, and the job's nodes then have no rights; and whoever runs the broker there gives it `admin` himself, or no keys are made"
     )
 }
 _ISOLATION = (

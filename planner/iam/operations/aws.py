@@ -262,7 +262,9 @@ _OWN: Final = (
         "backend.s3", call="ListBucket GetObject PutObject DeleteObject"
     ),
     *_own(Identity.BROKER, Permission.MINT_CREDENTIALS, "sts").row(
-        "broker", call="AssumeRole", unused="the service that mints credentials is not part of a job's life"
+        "broker",
+        call="AssumeRole TagSession",
+        unused="only where a project has a broker; the enforcement run has none",
     ),
     *_own(Identity.DEPLOYER, Permission.DESCRIBE).row(
         "provider.aws", call="", unused="sts:GetCallerIdentity, which everybody may"

@@ -171,7 +171,7 @@ _STATE = (f"{_BLOBS}/read", f"{_BLOBS}/write")
 LISTER = "planner.clouds.azure.AzureLister"
 BACKEND = "terraform.backend.azurerm"
 #: of the actions above, those on data
-DATA_ACTIONS = frozenset(_STATE)
+DATA_ACTIONS = frozenset((*_STATE, f"{_BLOBS}/add/action"))
 
 OPERATIONS: tuple[Operation, ...] = (
     *(row for managed in (*_DEPLOYED, *_LAUNCHED, _MACHINE) for row in managed.rows()),
@@ -189,7 +189,12 @@ OPERATIONS: tuple[Operation, ...] = (
         "broker",
         Identity.BROKER,
         Permission.MINT_CREDENTIALS,
-        ("Microsoft.Storage/storageAccounts/blobServices/generateUserDelegationKey/action",),
+        (
+            f"{_BLOBS}/add/action",
+            f"{_BLOBS}/read",
+            f"{_BLOBS}/write",
+            "Microsoft.Storage/storageAccounts/blobServices/generateUserDelegationKey/action",
+        ),
         unused=BROKER,
     ),
 )

@@ -18,7 +18,7 @@ _ZONAL = "compute.zoneOperations.get"
 #: what is put into a network changes it
 _POLICY = "compute.networks.updatePolicy"
 NOT_YET = "the market is read from the packaged catalog: nothing asks the cloud yet"
-BROKER = "the broker is not in this version: its right is there for the platform team to see"
+BROKER = "only where a project has a broker, and then by a process of its own: no step of a job's life"
 
 
 def _network(stack: str) -> tuple[Managed, ...]:

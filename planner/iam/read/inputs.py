@@ -1,8 +1,8 @@
 """What stacks will hold of rights, from their inputs alone: what `skyplan audit PLAN` looks at, with no CDK, no Node and no Terraform.
 
 The blocks that matter are written down as the stacks write them, and read by the same readers as any Terraform.  How long a credential lasts and whether
-it is renewed follows from how nodes reach their stores: a platform's own identity and a federated one are renewed by the SDKs; the broker does not
-renew anything in this version, since it is not there.
+it is renewed follows from how nodes reach their stores: a platform's own identity and a federated one are renewed by the SDKs, what the broker mints by the
+agent on the node.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from typing import Any
 
 from planner.iam.read import written_aws, written_azure, written_gcp, written_nebius
 from planner.iam.read.terraform import blocks_of, joined, rights_of
+from planner.iam.read.written import Blocks
+from planner.iam.read.written_minted import minted, providers
 from planner.iam.secrets import scan_document
 from planner.model.control import Operation
+from planner.model.control_names import DATA_SESSION_SECONDS
 from planner.model.digest import set_only
 from planner.model.grants import Identity
 from planner.model.offer import Cloud
@@ -56,10 +59,15 @@ def read_inputs(stacks: Sequence[AnyStack]) -> Audited:
 def document_of(given: AnyStack) -> dict[str, Any]:
     """Terraform JSON of the blocks of a stack that hold rights."""
     written = _WRITTEN[given.cloud]
+    blocks: Blocks = written.blocks(given)
+    beside: dict[str, Any] = {}
+    if isinstance(given, AccessInput):
+        minted(blocks, given)
+        beside = providers(given)
     return {
         "//": {"metadata": {"backend": given.backend.kind, "stackName": given.name}},
-        "provider": written.provider(given),
-        **written.blocks(given),
+        "provider": {**written.provider(given), **beside},
+        **blocks,
     }
 
 
@@ -77,7 +85,7 @@ def _leases(given: AccessInput) -> Iterator[LeasePath]:
             job=given.workload.name,
             kind=kind,
             lifetime_seconds=seconds,
-            renewed=path.reach is not Reach.BROKER,
+            renewed=not path.out_of_reach,
             run_hours=hours,
         )
 
@@ -89,7 +97,7 @@ def _kind(path: DataPath, cloud: Cloud) -> tuple[str, int | None]:
         case Reach.FEDERATION:
             return "federation", _FEDERATED_SECONDS
         case Reach.BROKER:
-            return _MINTED.get(path.uri.partition("://")[0], "broker"), None
+            return _MINTED.get(path.uri.partition("://")[0], "broker"), DATA_SESSION_SECONDS if path.minted else None
 
 
 def _leaks(given: AnyStack) -> tuple[Leak, ...]:
@@ -115,6 +123,9 @@ def planned_needs(
     for given in stacks:
         if not isinstance(given, FoundationInput):
             present.setdefault(given.cloud, {""}).add(_KINDS[type(given)])
+            if isinstance(given, AccessInput):
+                for one in given.data_identities:
+                    present.setdefault(one.cloud, {""}).add(_KINDS[AccessInput])
     out: dict[tuple[Identity, Cloud], dict[str, str]] = {}
     for cloud, kinds in present.items():
         for operation in operations(cloud):

@@ -7,7 +7,7 @@ named in `Audited.unread`.  A variable's default counts as its value: which one 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import reduce
 from typing import Any, cast
@@ -144,7 +144,7 @@ def _configuration(document: Json, file: str, text: str | None) -> Document:
             scope[f"var.{name}"] = (values["default"], "")
     for values in map(_object, many(document.get("locals"))):
         scope |= {f"local.{name}": (value, "") for name, value in values.items()}
-    providers = {name: values for (name,), values, _ in _labelled(document.get("provider"), ("provider",), 1)}
+    providers = _main((name, values) for (name,), values, _ in _labelled(document.get("provider"), ("provider",), 1))
     return Document(
         file=file,
         label=stack or file,
@@ -158,6 +158,19 @@ def _configuration(document: Json, file: str, text: str | None) -> Document:
             f"{stack or file} {what}; audit `terraform show -json` of a plan" for what in _absent(document, blocks)
         ],
     )
+
+
+def _main(configured: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """Of several configurations of a provider the one without an alias, by which most is made; else the first."""
+    out: dict[str, dict[str, Any]] = {}
+    for name, values in configured:
+        if name not in out or "alias" not in values:
+            out[name] = values
+    return out
+
+
+def _alias(given: Json) -> dict[str, Any]:
+    return {"alias": given["alias"]} if given.get("alias") else {}
 
 
 def _absent(document: Json, blocks: Sequence[Block]) -> Iterator[str]:
@@ -214,10 +227,11 @@ def _shown(document: Json, file: str, *, plan: bool) -> Document:
                 found[block.address] = block
                 if _is_partly_known(block, changes.get(block.address)):
                     unread.append(f"{file} {block.address}: {_PARTLY}")
-    providers = {
-        str(given.get("name", name)): _values(_object(_object(given).get("expressions")))
-        for name, given in _object(_object(document.get("configuration")).get("provider_config")).items()
-    }
+    configured = _object(_object(document.get("configuration")).get("provider_config"))
+    providers = _main(
+        (str(given.get("name", name)), {**_values(_object(given.get("expressions"))), **_alias(given)})
+        for name, given in ((name, _object(value)) for name, value in configured.items())
+    )
     return Document(
         file=file,
         label=file,

@@ -6,8 +6,9 @@ import re
 from typing import Any
 
 from planner.iam.read.written import Blocks, add, boots, digits, empty, labels, literal
-from planner.model.control_names import role_id
-from planner.model.offer import CapacityType
+from planner.model.control_names import DATA_ACCOUNT, data_identity_name, role_id
+from planner.model.grants import Identity
+from planner.model.offer import CapacityType, Cloud
 from planner.model.stack import AccessInput, AnyStack, ComputeInput, ControlIdentity, FoundationInput, PolicyDocument
 
 _MEMBERS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -31,6 +32,8 @@ def blocks(given: AnyStack) -> Blocks:
     elif isinstance(given, FoundationInput):
         for one in given.identities:
             _control(out, given, one)
+            if one.identity is Identity.BROKER:
+                _data(out, given)
         _federation(out, given)
     return out
 
@@ -87,12 +90,7 @@ def _control(out: Blocks, given: FoundationInput, one: ControlIdentity) -> None:
         _role(out, given, policy, f"${{google_service_account.{word}.member}}")
     account = {"service_account_id": f"${{google_service_account.{word}.name}}"}
     for number, member in enumerate(one.trusted, start=1):
-        become = {
-            "project": given.account,
-            "role_id": role_id(given.project, "become"),
-            "permissions": ["iam.serviceAccounts.getAccessToken"],
-        }
-        add(out, _CUSTOM, "become", become)
+        _become(out, given)
         values = {**account, "role": f"${{{_CUSTOM}.become.name}}", "member": literal(member)}
         add(out, _GIVEN_TO_ACCOUNT, f"{word}-{number}", values)
     for number, subject in enumerate(one.subjects if given.ci else (), start=1):
@@ -100,6 +98,29 @@ def _control(out: Blocks, given: FoundationInput, one: ControlIdentity) -> None:
         member = f"principal://iam.googleapis.com/{pool}/subject/{literal(subject)}"
         values = {**account, "role": "roles/iam.workloadIdentityUser", "member": member}
         add(out, _GIVEN_TO_ACCOUNT, f"{word}-ci-{number}", values)
+
+
+def _become(out: Blocks, given: FoundationInput) -> None:
+    values = {
+        "project": given.account,
+        "role_id": role_id(given.project, "become"),
+        "permissions": ["iam.serviceAccounts.getAccessToken"],
+    }
+    add(out, _CUSTOM, "become", values)
+
+
+def _data(out: Blocks, given: FoundationInput) -> None:
+    """What the broker becomes."""
+    name = data_identity_name(Cloud.GCP, given.project, "", ("", "", ""))
+    described = f"skyplan-managed; project {given.project}; data of jobs, by the broker; no key is ever made"
+    add(out, "google_service_account", DATA_ACCOUNT, {"account_id": name, "description": described})
+    _become(out, given)
+    values = {
+        "service_account_id": f"${{google_service_account.{DATA_ACCOUNT}.name}}",
+        "role": f"${{{_CUSTOM}.become.name}}",
+        "member": "serviceAccount:${google_service_account.broker.email}",
+    }
+    add(out, _GIVEN_TO_ACCOUNT, f"{DATA_ACCOUNT}-broker", values)
 
 
 def _role(out: Blocks, given: FoundationInput, policy: PolicyDocument, member: str) -> None:

@@ -7,7 +7,7 @@ from types import ModuleType
 
 from planner.model.offer import Cloud
 from tests.stacks.cases import Rendered
-from tests.stacks.rules import aws, azure, common, gcp, nebius
+from tests.stacks.rules import aws, azure, common, gcp, minted, nebius
 
 CLOUDS: dict[Cloud, ModuleType] = {Cloud.AWS: aws, Cloud.GCP: gcp, Cloud.AZURE: azure, Cloud.NEBIUS: nebius}
 #: rules that every cloud has in its own words
@@ -32,12 +32,15 @@ SAME_WORDS: dict[str, Callable[[Rendered], common.Found]] = {
     "own_network": common.own_network,
     "shared_by_nobody": common.shared_by_nobody,
     "provider": common.provider,
+    "minted": minted.minted,
 }
 
 
 def broken(rule: str, rendered: Rendered) -> list[str]:
     """What breaks one rule; a stack that a rule cannot read breaks it too."""
     check = SAME_WORDS.get(rule) or getattr(CLOUDS[rendered.case.cloud], rule)
+    if rule == "rights":
+        rendered = minted.nodes_alone(rendered)
     try:
         return list(check(rendered))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:

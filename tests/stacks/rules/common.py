@@ -266,12 +266,13 @@ def provider(r: Rendered) -> Found:
             },
             Cloud.NEBIUS: {"parent_id": given.account, "impersonate_service_account_id": role},
         }[given.cloud]
-        ((settings,),) = document["provider"].values()
+        (settings,) = [one for configured in document["provider"].values() for one in configured if "alias" not in one]
         if {key: settings.get(key) for key in wanted} != wanted:
             yield f"{stack}: {settings}"
         if document["terraform"]["backend"] != {given.backend.kind: {}}:
             yield f"{stack}: the backend holds settings"
-        source = next(iter(document["terraform"]["required_providers"].values()))
+        (name,) = [n for n, configured in document["provider"].items() if any("alias" not in one for one in configured)]
+        source = document["terraform"]["required_providers"][name]
         if source["version"] != given.provider_version:
             yield f"{stack}: provider {source}"
 
@@ -323,12 +324,13 @@ def ends_in_user_data(r: Rendered) -> Found:
             yield "the hard end is at another time"
 
 
-def data_rights(r: Rendered) -> set[tuple[str, str, str]]:
-    """What the job needs in stores of the cloud that it runs in, from the job itself: (read or write, bucket, prefix)."""
+def data_rights(r: Rendered, *, minted: bool = False) -> set[tuple[str, str, str]]:
+    """What the job's nodes need in stores of the cloud that it runs in, from the job itself: (read or write, bucket, prefix); not what is `minted`."""
+    without = set() if minted else {path.uri for path in r.case.access.data_paths if path.minted}
     job, here = r.case.workload, r.case.cloud.value
     wanted = {("read", d.at) for d in job.data}
     wanted |= {("write", part.at) for part in (job.checkpoint, job.output) if part}
-    return {(right, at.bucket, at.prefix) for right, at in wanted if at.store.cloud == here}
+    return {(right, at.bucket, at.prefix) for right, at in wanted if at.store.cloud == here and at.uri not in without}
 
 
 def secrets(r: Rendered) -> set[str]:

@@ -161,12 +161,14 @@ def rights(r: Rendered) -> Found:
     if found != expected:
         yield f"nodes may {sorted(found ^ expected)}"
     member = of_type(r.acc, "nebius_iam_v1_group_membership")
-    if [(body.get("parent_id"), body.get("member_id")) for body in member.values()] != [
-        ("${nebius_iam_v1_group.node.id}", "${nebius_iam_v1_service_account.node.id}")
-    ]:
+    # a node that has no rights is in no group
+    ours = [("${nebius_iam_v1_group.node.id}", "${nebius_iam_v1_service_account.node.id}")]
+    if [(body.get("parent_id"), body.get("member_id")) for body in member.values()] != ours * bool(
+        r.case.access.policies
+    ):
         yield f"members {sorted(member)}"
     asked = {place for text in r.case.access.snippets for place in _asked(text)}
-    wanted = {(right, f"{bucket}/{prefix}") for right, bucket, prefix in data_rights(r)}
+    wanted = {(right, f"{bucket}/{prefix}") for right, bucket, prefix in data_rights(r, minted=True)}
     if asked != wanted:
         yield f"owners are asked for {sorted(asked ^ wanted)}"
     if node(r).get("service_account_id") != "${var.service_account_id}":

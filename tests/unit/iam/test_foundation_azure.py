@@ -93,7 +93,8 @@ def test_the_deployer_starts_nothing_and_defines_no_role():
     assert not [one for one in held(Identity.DEPLOYER) if "virtualMachines/" in one or "networkInterfaces" in one]
     assert "Microsoft.Authorization/roleDefinitions/write" not in held(Identity.DEPLOYER)
     assert all(one.endswith("/read") for one in held(Identity.PLANNER))
-    assert held(Identity.BROKER) == set()
+    assert held(Identity.BROKER) == {"Microsoft.Storage/storageAccounts/blobServices/generateUserDelegationKey/action"}
+    assert not [one for one in held(Identity.BROKER, "data_actions") if "delete" in one.lower()]
 
 
 def test_a_deployer_gives_nodes_their_data_and_the_orchestrator_its_two_roles():

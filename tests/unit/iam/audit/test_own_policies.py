@@ -172,7 +172,9 @@ def _on(place):
     return f"projects/{place['project']}" if "project" in place else f"projects/_/buckets/{place['bucket']}"
 
 
-def test_control_identities_on_azure():
+@pytest.mark.parametrize("prefixes", [(), ("az://acct/runs/llama/", "az://acct/corpus/llama")])
+def test_control_identities_on_azure(prefixes):
+    """A project that says where its data lies gives its broker no more; of one that does not, the finding says so."""
     subscription = "00000000-0000-0000-0000-000000000001"
     places = {
         "group": f"/subscriptions/{subscription}/resourceGroups/llm",
@@ -196,10 +198,13 @@ def test_control_identities_on_azure():
                 if isinstance(made.document.get("on"), str)
             ),
         )
-        for one in azure.identities(scope(Cloud.AZURE, subscription, resource_group="llm", tenant="t", state=""))
+        for one in azure.identities(
+            scope(Cloud.AZURE, subscription, resource_group="llm", tenant="t", state="", data_prefixes=prefixes)
+        )
     )
     assert any(one.assignments for one in subjects)
-    assert told(run(Audited(subjects=subjects), JUDGED)) == []
+    found = run(Audited(subjects=subjects), JUDGED)
+    assert [(one.rule, one.identity) for one in found] == ([] if prefixes else [("SKY-IAM-301", "broker")])
 
 
 def test_control_identities_on_nebius():

@@ -79,7 +79,7 @@ def plain(audited):
         ),
         "machines": sorted(map(bare, audited.machines), key=lambda machine: machine.origin),
         "providers": sorted(map(bare, audited.providers), key=lambda provider: provider.origin),
-        "public": audited.public,
+        "public": sorted(map(bare, audited.public), key=str),
         "stores": audited.stores,
         "unread": audited.unread,
     }
