@@ -18,6 +18,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import Field
+from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 
 from planner.app.mint import Asking, Broker, Lease
@@ -31,6 +32,7 @@ from planner.server.identity import Verifier
 from planner.server.joining import proof_digest
 from planner.server.limits import Limit
 from planner.server.log import Log
+from planner.server.trouble import unavailable
 
 MAX_BODY_BYTES: Final = 32 * 1024
 """A signed request to STS with a large session token is 6 KiB, the longest token that is taken 8."""
@@ -205,6 +207,8 @@ def judged(error: Exception) -> tuple[str, str, str]:  # noqa: PLR0911 - one lin
         case HTTPException():
             word = {404: "not-found", 405: "wrong-method"}.get(error.status_code, Refusal.MALFORMED)
             return word, answers.TABLE[word][1], "the broker has `POST /v1/leases` and nothing else"
+        case _ if unavailable(error):
+            return "busy", answers.TABLE["busy"][1], "the record does not answer"
         case _:
             word, reason = answers.word_of(error)
             return word, answers.TABLE[word][1], reason
@@ -225,7 +229,7 @@ def _refusing(app: FastAPI, log: Log) -> None:
         body = {"error": str(word), "code": code, "reason": reason}
         return JSONResponse(body, status_code=answers.status_of(word), headers=headers)
 
-    for kind in (SkyplanError, TooMany, RequestValidationError, HTTPException):
+    for kind in (SkyplanError, TooMany, RequestValidationError, HTTPException, DBAPIError):
         app.add_exception_handler(kind, refuse)
 
     async def failed(request: Request, error: Exception) -> JSONResponse:

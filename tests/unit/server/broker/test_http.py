@@ -198,6 +198,19 @@ def test_what_the_cloud_says_stays_in_the_log(front):
     assert "arn:x" in front.lines[0]["why"]
 
 
+def test_a_database_that_is_locked_is_tried_again(front):
+    from sqlalchemy.exc import OperationalError
+
+    def locked(_seat):
+        raise OperationalError("SELECT 1", {}, Exception("database is locked"))
+
+    front.bed.ledger.run = locked
+    got = front.ask()
+    assert (got.status_code, got.json()["error"]) == (503, "busy")
+    assert "retry-after" in got.headers
+    assert "SELECT" not in got.text + front.out.getvalue()
+
+
 def test_a_scheme_that_is_not_set_up(front):
     got = front.ask(proof={"scheme": "one-time", "value": "A" * 43})
     assert (got.status_code, got.json()["error"]) == (403, "identity")
