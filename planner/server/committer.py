@@ -35,7 +35,7 @@ PATIENCE_SECONDS: Final = 20.0
 Deliver = Callable[[Sequence[Report], datetime], Sequence[Delivered]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Waiting:
     report: Report
     size: int
@@ -60,7 +60,8 @@ class Committer:
     async def submit(self, report: Report, size: int) -> Delivered:
         """What became of it.  `size`: bytes it takes while it waits.  Raises Busy."""
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(report=report, size=size, loop=loop, future=loop.create_future())
+        future: asyncio.Future[Delivered] = loop.create_future()
+        waiting = _Waiting(report, size, loop, future)
         with self._changed:
             if self._stopped:
                 raise Busy("the server is stopping")
@@ -72,11 +73,12 @@ class Committer:
                 self._thread = threading.Thread(target=self._work, name="committer", daemon=True)
                 self._thread.start()
             self._changed.notify()
+        # cheaper than a timeout's context, and this is the hot way
+        timer = loop.call_later(PATIENCE_SECONDS, _late, future)
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                return await waiting.future
-        except TimeoutError:
-            raise Busy("the database is slow") from None
+            return await future
+        finally:
+            timer.cancel()
 
     def stop(self) -> None:
         """Write what waits, then end.  Blocks."""
@@ -142,6 +144,11 @@ class Committer:
             except Exception as alone:  # noqa: BLE001 - as above
                 results += self._apart([waiting], alone)
         return results
+
+
+def _late(future: asyncio.Future[Delivered]) -> None:
+    if not future.done():
+        future.set_exception(Busy("the database is slow"))
 
 
 def _answer(answers: list[tuple[_Waiting, Delivered | Exception]]) -> None:

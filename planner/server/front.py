@@ -172,10 +172,11 @@ def route_of(scope: Scope) -> str:
 
 async def _body(scope: Scope, receive: Receive, most: int) -> bytes:
     """All of it, before anything looks at it.  Raises Answered."""
-    length = next((value for name, value in scope["headers"] if name == b"content-length"), None)
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    length = headers.get(b"content-length")
     if length is not None and (not length.isdigit() or int(length) > most):
         raise Answered("too-large", f"a body here has at most {most} bytes")
-    if length is None and not any(name == b"transfer-encoding" for name, _ in scope["headers"]):
+    if length is None and b"transfer-encoding" not in headers:
         return b""
     message = await _next(receive)
     if not message.get("more_body"):

@@ -31,13 +31,19 @@ class Limit:
 
     def take(self, caller: Hashable) -> None:
         """Count one request.  Raises TooMany."""
-        self.check(caller)
-        self.spend(caller)
+        now = self._steady()
+        left = self._refilled(caller, now)
+        if left < 1:
+            raise TooMany((1 - left) / self._rate)
+        self._keep(caller, left - 1, now)
 
     def spend(self, caller: Hashable) -> None:
         """Count one that was let through."""
         now = self._steady()
-        self._left[caller] = (max(0.0, self._refilled(caller, now) - 1), now)
+        self._keep(caller, max(0.0, self._refilled(caller, now) - 1), now)
+
+    def _keep(self, caller: Hashable, left: float, now: float) -> None:
+        self._left[caller] = (left, now)
         self._left.move_to_end(caller)
         if len(self._left) > self._max_callers:
             self._left.popitem(last=False)

@@ -28,7 +28,7 @@ class ReportRoute:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One report.  Raises what `front` answers."""
-        header = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        header: bytes = dict(scope["headers"]).get(b"authorization", b"")
         session = await session_of(self._held, header.decode("latin-1"), address_of(scope))
         scope["skyplan.who"] = f"{session.seat.run}-r{session.seat.rank}"
         body: bytes = (await receive()).get("body", b"")

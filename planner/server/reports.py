@@ -21,6 +21,15 @@ MAX_SKEW: Final = timedelta(seconds=300)
 MAX_WHOLE: Final = 2**63 - 1
 MAX_LOG_BYTES: Final = 8 * 1024
 MAX_METRICS: Final = 32
+
+
+def _none(_text: str) -> None:
+    """A NaN or an infinity counts as not said."""
+
+
+_JSON: Final = json.JSONDecoder(parse_constant=_none)
+_STAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
+"""A time as the record writes it, which agents send: nothing is to be rewritten."""
 _STREAM: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
 _WORD: Final = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
 _HEX64: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -40,7 +49,7 @@ Check = Callable[[Any], Any]
 def report_from(body: bytes, seat: Seat, now: datetime) -> Report:
     """Raises Refused (malformed) where this is no report."""
     try:
-        found: Any = json.loads(body, parse_constant=_none)
+        found: Any = _JSON.decode(body.decode())
     except (ValueError, RecursionError):
         raise _malformed("the body is no JSON") from None
     if not isinstance(found, dict):
@@ -92,7 +101,9 @@ def _event(seq: int, at: str, text: str) -> Item:
 def _time(text: Any, now: datetime, latest: datetime) -> str:
     try:
         at = datetime.fromisoformat(text)
-        return stamp(at if at <= latest else now)
+        if at > latest:
+            return stamp(now)
+        return text if _STAMP.fullmatch(text) else stamp(at)
     except (TypeError, ValueError, OverflowError):  # no text; no time; no zone; the first or last day of all
         raise _malformed("`at` must be an ISO time with its zone") from None
 
@@ -201,10 +212,6 @@ def _moment(value: Any) -> str:
     except (TypeError, ValueError, OverflowError):
         pass
     raise _Wrong("must be an ISO time with its zone")
-
-
-def _none(_text: str) -> None:
-    """A NaN or an infinity counts as not said."""
 
 
 def _shown(value: Any) -> str:
