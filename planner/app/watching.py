@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from planner.app.status import JobStatus, run_document, status
+from planner.app.status import JobStatus, status
 from planner.model.record import NodeStatus, Run, RunStatus, moment, stamp
 from planner.model.runtime import Checkpoint, Cut, NodeSeen, Progress
 
@@ -247,114 +247,3 @@ def moves(runs: Sequence[Run], told: Told) -> tuple[Move, ...]:
             )
         )
     return tuple(out)
-
-
-# as JSON
-
-
-def document(v: JobView) -> dict[str, Any]:
-    """All but the series, JSON-ready; unknown is null."""
-    run = v.status.run
-    return {
-        **summary(v),
-        "first_applied_at": v.status.first_applied_at,
-        "run": {**run_document(run, v.status.nodes), "seen": [seen_document(s) for s in v.seen]} if run else None,
-        "cost": cost_document(v.cost),
-        "placements": [
-            {
-                "run": r.id,
-                "offer_id": r.offer_id,
-                "status": r.status.value,
-                "started_at": r.started_at,
-                "ended_at": r.ended_at,
-                "fenced_at": r.fenced_at,
-                "stop_after_hours": r.stop_after_hours,
-                "budget_usd": _money(r.budget_usd),
-            }
-            for r in v.runs
-        ],
-        "migrations": [move_document(m) for m in v.moves],
-        "checkpoints": [checkpoint_document(c) for c in v.checkpoints],
-    }
-
-
-def summary(v: JobView) -> dict[str, Any]:
-    """A job in a list."""
-    run, newest = v.status.run, v.newest
-    return {
-        "job": v.job,
-        "run_id": run.id if run else None,
-        "status": run.status.value if run else None,
-        "offer_id": run.offer_id if run else None,
-        "nodes_running": v.status.alive,
-        "nodes_wanted": run.nodes if run else 0,
-        "step": newest.step if newest else None,
-        "loss": newest.loss if newest else None,
-        "steps_per_second": v.rate,
-        "told_at": newest.at if newest else None,
-        "heard_seconds": v.heard_seconds,
-        "usd_per_hour": _money(run.usd_per_hour) if run else None,
-        "usd_so_far": _money(v.cost.usd),
-        "unfinished": v.status.unfinished,
-    }
-
-
-def progress_document(p: Progress) -> dict[str, Any]:
-    """One step."""
-    return {
-        "generation": p.seat.generation,
-        "rank": p.seat.rank,
-        "step": p.step,
-        "at": p.at,
-        "loss": p.loss,
-        "rate": p.rate,
-        "metrics": dict(p.metrics),
-    }
-
-
-def checkpoint_document(c: Checkpoint) -> dict[str, Any]:
-    """One checkpoint, less its mac."""
-    names = ("generation", "step", "uri", "digest", "bytes", "at", "source")
-    return {name: getattr(c, name) for name in names}
-
-
-def cost_document(c: Cost) -> dict[str, Any]:
-    """What it is made of, too."""
-    lines = [
-        {
-            "run": line.run,
-            "nodes": line.nodes,
-            "what": line.what,
-            "node_hours": round(line.node_hours, 4),
-            "usd_per_node_hour": _money(line.usd_per_node_hour),
-            "usd": _money(line.usd),
-            "counting": line.counting,
-        }
-        for line in c.lines
-    ]
-    return {"usd": _money(c.usd), "as_of": c.as_of, "left_out": c.left_out, "lines": lines}
-
-
-def move_document(m: Move) -> dict[str, Any]:
-    """From where to where, and what it cost in steps."""
-    return {
-        "from": m.before.id,
-        "to": m.after.id,
-        "at": m.after.started_at,
-        "from_offer": m.before.offer_id,
-        "to_offer": m.after.offer_id,
-        "from_status": m.before.status.value,
-        "last_step": m.last_step,
-        "resumed_step": m.resumed_step,
-        "repeated_steps": m.repeated_steps,
-    }
-
-
-def seen_document(s: NodeSeen) -> dict[str, Any]:
-    """A node's last sign of life."""
-    names = ("at", "instance_id", "gpu_memory_mib", "gpu_utilization_percent", "exit_code")
-    return {"rank": s.seat.rank, **{name: getattr(s, name) for name in names}}
-
-
-def _money(amount: Decimal | None) -> str | None:
-    return None if amount is None else f"{amount:.4f}"

@@ -65,13 +65,14 @@ def command(
 
 def _show(found: Sequence[JobView], *, as_json: bool, one_line: bool) -> None:
     import json
+    from dataclasses import asdict
 
-    from planner.app import status, watching
+    from planner.app import status, watching_json
     from planner.cli import view
     from planner.render.runs_text import Told, status_lines
 
     if as_json:
-        jobs = [{**status.document(v.status), "told": watching.summary(v)} for v in found]
+        jobs = [{**status.document(v.status), "told": asdict(watching_json.summary(v))} for v in found]
         document = {"format_version": "1.0", "jobs": jobs}
         if one_line:
             click.echo(json.dumps(document, sort_keys=True))

@@ -7,20 +7,23 @@ job's nodes for something or make a one-time token.  Whether a job exists is tol
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
 from datetime import UTC, timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import AwareDatetime, Field
 
 from planner.app import watching
+from planner.app import watching_json as told_as
 from planner.app.status import shown
 from planner.model.record import stamp
 from planner.model.runtime import Seat
 from planner.model.server import Person, Role
 from planner.server import bodies
 from planner.server.answers import Answered
+from planner.server.node_routes import REFUSALS
 from planner.server.people import current, demand
 
 if TYPE_CHECKING:
@@ -38,10 +41,6 @@ Generation = Annotated[int | None, Query(ge=1, le=10**9, description="Of this ru
 After = Annotated[int, Query(ge=0, le=_ID, description="Go on after this id; 0: the newest.")]
 Limit = Annotated[int, Query(ge=1, le=MOST)]
 
-REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": bodies.Problem} for status in (400, 401, 403, 404, 409, 410, 413, 429, 503)
-}
-
 
 class Ask(bodies.Body):
     """`POST /v1/jobs/{job}/requests`: what the nodes of a run shall do."""
@@ -50,6 +49,52 @@ class Ask(bodies.Body):
     reason: Annotated[bodies.Text, Field(min_length=1, max_length=400)]
     generation: Annotated[int, Field(ge=1, le=10**9, strict=True)] | None = None
     deadline: AwareDatetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jobs:
+    """`next`: give it as `after`; null where these were the last."""
+
+    jobs: list[told_as.JobSummary]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """Oldest first."""
+
+    progress: list[told_as.ProgressDocument]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoints:
+    """Newest first."""
+
+    checkpoints: list[told_as.CheckpointDocument]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """Oldest first; `next`: give it as `after`."""
+
+    events: list[told_as.EventDocument]
+    next: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logs:
+    """In order of arrival; `next`: give it as `after`."""
+
+    generation: int
+    logs: list[told_as.LogDocument]
+    next: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """Newest first."""
+
+    credentials: list[told_as.CredentialDocument]
 
 
 class Asked(bodies.Body):
@@ -87,47 +132,43 @@ def _reading(routes: APIRouter, services: Services) -> None:
     record, told = services.record, services.runtime
 
     @routes.get("")
-    def jobs(who: Who, after: Annotated[str, Query(max_length=63)] = "", limit: Limit = 200) -> dict[str, Any]:
+    def jobs(who: Who, after: Annotated[str, Query(max_length=63)] = "", limit: Limit = 200) -> Jobs:
         """The jobs that you may see, by name: status, step, rate, cost so far."""
         names = visible(services, who, after, limit)
         found = watching.view(record, told, names, services.clock(), points=0, checkpoints=1) if names else ()
-        return {"jobs": [watching.summary(v) for v in found], "next": names[-1] if len(names) == limit else None}
+        return Jobs(jobs=[told_as.summary(v) for v in found], next=names[-1] if len(names) == limit else None)
 
     @routes.get("/{job}")
-    def job_(who: Who, job: JobPath) -> dict[str, Any]:
+    def job_(who: Who, job: JobPath) -> told_as.JobDocument:
         """One job: its run and nodes, cost so far and what that is made of, placements, migrations, checkpoints."""
-        return watching.document(seen(services, who, job, points=0))
+        return told_as.document(seen(services, who, job, points=0))
 
     @routes.get("/{job}/progress")
-    def progress(who: Who, job: JobPath, generation: Generation = None, limit: Limit = 400) -> dict[str, Any]:
+    def progress(who: Who, job: JobPath, generation: Generation = None, limit: Limit = 400) -> Steps:
         """Steps, oldest first, thinned evenly to `limit`; of all runs where no generation is given."""
         allowed(services, who, Role.VIEWER, job)
         found = watching.lowest_rank(told.progress(job, generation=generation, limit=limit))
-        return {"progress": [watching.progress_document(p) for p in found]}
+        return Steps(progress=[told_as.progress_document(p) for p in found])
 
     @routes.get("/{job}/checkpoints")
-    def checkpoints(who: Who, job: JobPath, limit: Limit = 200) -> dict[str, Any]:
+    def checkpoints(who: Who, job: JobPath, limit: Limit = 200) -> Checkpoints:
         """The newest checkpoints, newest first."""
         allowed(services, who, Role.VIEWER, job)
         found = sorted(told.checkpoints(job, limit=limit), key=lambda c: (c.at, c.step), reverse=True)
-        return {"checkpoints": [watching.checkpoint_document(c) for c in found]}
+        return Checkpoints(checkpoints=[told_as.checkpoint_document(c) for c in found])
 
 
 def _history(routes: APIRouter, services: Services) -> None:
     told = services.runtime
 
     @routes.get("/{job}/events")
-    def events(who: Who, job: JobPath, after: After = 0, limit: Limit = 200) -> dict[str, Any]:
+    def events(who: Who, job: JobPath, after: After = 0, limit: Limit = 200) -> Events:
         """What happened, oldest first.  Auditors and operators."""
         allowed(services, who, Role.AUDITOR, job)
         found = told.events(job, after=after, limit=limit)
-        return {
-            "events": [
-                {"id": number, "at": e.at, "generation": e.generation, "kind": e.kind, "text": e.text}
-                for number, e in found
-            ],
-            "next": found[-1][0] if found else after,
-        }
+        return Events(
+            events=[told_as.event_document(number, e) for number, e in found], next=found[-1][0] if found else after
+        )
 
     @routes.get("/{job}/logs")
     def logs(  # noqa: PLR0917 - FastAPI hands them over by name
@@ -137,31 +178,21 @@ def _history(routes: APIRouter, services: Services) -> None:
         rank: Annotated[int | None, Query(ge=0, le=bodies.MAX_RANK)] = None,
         after: After = 0,
         limit: Limit = 200,
-    ) -> dict[str, Any]:
+    ) -> Logs:
         """What the job printed, in order of arrival.  Operators: people print what they should not."""
         run = run_of(services, who, Role.OPERATOR, job, generation)
         found = told.logs(job, run.generation, rank=rank, after=after, limit=limit)
-        return {
-            "generation": run.generation,
-            "logs": [{"id": c.id, "at": c.at, "rank": c.seat.rank, "text": c.text} for c in found],
-            "next": found[-1].id if found else after,
-        }
+        return Logs(
+            generation=run.generation,
+            logs=[told_as.log_document(c) for c in found],
+            next=found[-1].id if found else after,
+        )
 
     @routes.get("/{job}/credentials")
-    def credentials(who: Who, job: JobPath, limit: Limit = 200) -> dict[str, Any]:
+    def credentials(who: Who, job: JobPath, limit: Limit = 200) -> Credentials:
         """Which data credentials were given out, to whom, for what, until when; newest first.  Auditors and operators."""
         allowed(services, who, Role.AUDITOR, job)
-        names = ("id", "store", "uri", "access", "identity", "issued_at", "expires_at")
-        return {
-            "credentials": [
-                {
-                    "generation": i.seat.generation,
-                    "rank": i.seat.rank,
-                    **{name: getattr(i, name) for name in names},
-                }
-                for i in told.issues(job, limit)
-            ]
-        }
+        return Credentials(credentials=[told_as.credential_document(i) for i in told.issues(job, limit)])
 
 
 def _asking(routes: APIRouter, services: Services) -> None:

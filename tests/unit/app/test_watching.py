@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from planner.app import watching
+from planner.app import watching, watching_json
 from planner.app.sync import sync
 from planner.app.watching import Move, cost, lowest_rank, rate_of, rates_between
 from planner.model.record import Node, NodeStatus, Run, RunStatus, stamp
@@ -156,9 +156,10 @@ def test_a_job_without_agents_has_a_view_too(world: World) -> None:
     world.apply()
     (found,) = watching.view(world.record, Nothing(), (), world.at)
     assert (found.job, found.newest, found.rate, found.heard_seconds, found.moves) == ("train", None, None, None, ())
-    document = watching.document(found)
-    assert document["run"]["id"] == "train-g1"
-    assert (document["step"], document["checkpoints"], document["run"]["seen"]) == (None, [], [])
+    document = watching_json.document(found)
+    assert document.run_id == document.placements[0].run == "train-g1"
+    assert (document.step, document.checkpoints) == (None, [])
+    assert [n.heard_at for n in document.nodes] == [None] * 3
     assert watching.view(world.record, Nothing(), ["nobody"], world.at) == ()
 
 

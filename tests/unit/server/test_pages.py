@@ -232,8 +232,10 @@ def test_the_job_as_json_is_the_page_in_numbers(bed: sb.Bed) -> None:
     found = bed.client.get("/v1/jobs/train").json()
     assert (found["step"], found["loss"], found["steps_per_second"], found["status"]) == (870, 0.2, 1.0, "running")
     assert found["cost"]["usd"] == found["usd_so_far"] == "93.8930"
-    assert [(m["from"], m["to"], m["repeated_steps"]) for m in found["migrations"]] == [("train-g1", "train-g2", 100)]
-    assert found["run"]["seen"][0]["gpu_memory_mib"] == 70123
+    assert [(m["from_run"], m["to_run"], m["repeated_steps"]) for m in found["migrations"]] == [
+        ("train-g1", "train-g2", 100)
+    ]
+    assert found["nodes"][0]["gpu_memory_mib"] == 70123
     assert [c["step"] for c in found["checkpoints"]] == [800]
     assert "mac" not in found["checkpoints"][0]
 
