@@ -19,9 +19,11 @@ SCRATCH_CHECKPOINTS = "/scratch/skyplan-checkpoints"
 DISK_CHECKPOINTS = "/var/lib/skyplan/checkpoints"
 #: what the agent may set for the job, and a container has to get; of every cloud, since a store need not be in the node's own
 PASSED = ("AWS_*", "AZURE_*", "CLOUDSDK_*", "GOOGLE_*")
-#: what ends the machine, once the last report is delivered
-END = ("/sbin/shutdown", "-h", "+1", "skyplan: the job has ended")
-#: the agent's exits that another start mends not: wrong use, wrong configuration, refused (`modules.agent.errors`)
+#: what ends the machine, once the last report is delivered.  At once: an agent that is started again ends it again, and a time would move each time
+END = ("/bin/systemctl", "poweroff")
+#: what the job's container sees of the agent: progress, control, credentials, the helper for Python; readable for whoever the container runs as
+JOB_FOLDER = f"{RUN_FOLDER}/job"
+#: the agent's exits that another start mends not: wrong use, wrong configuration (`modules.agent.errors`)
 _FINAL = "64 78"
 
 _UNIT = f"""\
@@ -38,8 +40,9 @@ ExecStart=/usr/bin/python3 /opt/skyplan/agent.pyz run --config /opt/skyplan/agen
 Restart=on-failure
 RestartSec=2
 RestartPreventExitStatus={_FINAL}
-# the job outlives its agent, which finds it again
+# the job outlives its agent, which finds it again; at the machine's end the agent gets the time for a last report
 KillMode=process
+TimeoutStopSec=120
 """
 
 
@@ -94,7 +97,7 @@ def agent_setup(
         sha256=agent.sha256,
         run_folder=RUN_FOLDER,
         checkpoints=folder,
-        volumes=(f"{RUN_FOLDER}:{RUN_FOLDER}", *((f"{folder}:{folder}",) if folder == DISK_CHECKPOINTS else ())),
+        volumes=(f"{JOB_FOLDER}:{JOB_FOLDER}", *((f"{folder}:{folder}",) if folder == DISK_CHECKPOINTS else ())),
         configuration=json.dumps(kept, separators=(",", ":"), sort_keys=True),
         unit=_UNIT,
     )

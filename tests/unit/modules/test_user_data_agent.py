@@ -84,7 +84,9 @@ def test_the_agent_takes_its_configuration(cloud):
         ("s3://acme-corpus/llama/", "read", "platform"),
         ("s3://acme-ckpt/llama/", "write", "broker"),
     }
-    assert found.end[0] == "/sbin/shutdown"
+    assert found.end == ("/bin/systemctl", "poweroff"), (
+        "a time would move with each start of an agent whose job has ended"
+    )
 
 
 def test_what_the_node_has_no_credentials_for_the_agent_leaves_to_the_job():
@@ -172,7 +174,7 @@ def test_a_container_gets_what_the_agent_says_of_credentials():
     launch = made()[LAUNCH]
     (names,) = [line for line in launch.splitlines() if "SKYPLAN_* |" in line]
     assert {"AWS_*", "GOOGLE_*", "AZURE_*", "SKYPLAN_*"} <= set(names.split(")")[0].replace(" ", "").split("|"))
-    assert "--volume /run/skyplan/agent:/run/skyplan/agent" in launch
+    assert "--volume /run/skyplan/agent/job:/run/skyplan/agent/job" in launch
     assert "--pid host" in launch, "processes tell the agent their ids"
     assert "docker pull" not in launch
 
