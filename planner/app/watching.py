@@ -41,6 +41,10 @@ class Told(Protocol):
         """The newest step."""
         ...
 
+    def recent(self, job: str, *, generation: int | None = None, limit: int = 20) -> tuple[Progress, ...]:
+        """The newest of one generation (default: the newest), oldest first."""
+        ...
+
     def checkpoints(self, job: str, *, limit: int = 200) -> tuple[Checkpoint, ...]:
         """Newest first or last: sorted here."""
         ...
@@ -157,7 +161,7 @@ def _view(record: Record, told: Told, found: JobStatus, now: datetime, most: tup
         runs=runs,
         seen=told.seen(found.job, found.run.generation) if found.run else (),
         newest=newest,
-        rate=rate_of(newest, series or _last(told, newest)),
+        rate=rate_of(told.recent(found.job, limit=RATE_POINTS)),
         series=series,
         cost=cost(runs, {r.generation: record.nodes(r.job, r.generation) for r in runs}, now),
         moves=moves(runs, told),
@@ -165,12 +169,6 @@ def _view(record: Record, told: Told, found: JobStatus, now: datetime, most: tup
             sorted(told.checkpoints(found.job, limit=checkpoints), key=lambda c: (c.at, c.step), reverse=True)
         ),
     )
-
-
-def _last(told: Told, newest: Progress | None) -> tuple[Progress, ...]:
-    if newest is None or newest.rate is not None:
-        return ()
-    return lowest_rank(told.progress(newest.seat.job, generation=newest.seat.generation, limit=RATE_POINTS))
 
 
 def lowest_rank(series: Sequence[Progress]) -> tuple[Progress, ...]:
@@ -182,12 +180,11 @@ def lowest_rank(series: Sequence[Progress]) -> tuple[Progress, ...]:
     return tuple(sorted(mine, key=lambda p: (p.seat.generation, p.at, p.step)))
 
 
-def rate_of(newest: Progress | None, series: Sequence[Progress]) -> float | None:
-    """Steps per second of the newest generation."""
-    if newest is None or newest.rate is not None:
-        return newest.rate if newest else None
-    mine = [p for p in series if p.seat == newest.seat][-RATE_POINTS:]
-    rates = rates_between(mine[:1] + mine[-1:]) if len(mine) > 1 else []
+def rate_of(recent: Sequence[Progress]) -> float | None:
+    """Steps per second now: as the job told with its newest step, else reckoned over the newest ones; None where neither can be."""
+    if not recent or recent[-1].rate is not None:
+        return recent[-1].rate if recent else None
+    rates = rates_between([recent[0], recent[-1]])
     return rates[0][1] if rates else None
 
 
@@ -235,7 +232,7 @@ def moves(runs: Sequence[Run], told: Told) -> tuple[Move, ...]:
     launched = [r for r in runs if r.status not in {RunStatus.FAILED, RunStatus.STARTING}]
     out: list[Move] = []
     for before, after in pairwise(launched):
-        last = lowest_rank(told.progress(before.job, generation=before.generation, limit=2))
+        last = told.recent(before.job, generation=before.generation, limit=1)
         cut = told.cut(after.job, after.generation)
         out.append(
             Move(

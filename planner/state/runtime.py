@@ -235,6 +235,11 @@ class Runtime:
         with self._reading() as connection:
             return told.newest(connection, self._project, job)
 
+    def recent(self, job: str, *, generation: int | None = None, limit: int = 20) -> tuple[Progress, ...]:
+        """The newest steps of a generation (default: of the newest that told any), oldest first; none is left out."""
+        with self._reading() as connection:
+            return told.recent(connection, self._project, job, generation=generation, limit=limit)
+
     def checkpoints(self, job: str, *, limit: int = 200) -> tuple[Checkpoint, ...]:
         """The newest `limit`, as the record learnt of them."""
         with self._reading() as connection:

@@ -36,15 +36,23 @@ def progress(
 
 def newest(connection: Connection, project: str, job: str) -> Progress | None:
     """The newest generation's newest step, of its lowest rank."""
+    found = recent(connection, project, job, generation=None, limit=1)
+    return found[-1] if found else None
+
+
+def recent(
+    connection: Connection, project: str, job: str, *, generation: int | None, limit: int
+) -> tuple[Progress, ...]:
+    """The newest steps of a generation (default: of the newest that told any), of its lowest rank, oldest first.  By the index, however many there are."""
     c = tables.progress.c
-    mine = (c.project == project, c.job == job)
+    mine = [c.project == project, c.job == job, *([c.generation == generation] if generation is not None else [])]
     where = select(c.generation, c.rank).where(*mine).order_by(c.generation.desc(), c.rank).limit(1)
     found = connection.execute(where).first()
     if found is None:
-        return None
+        return ()
     query = select(tables.progress).where(*mine, c.generation == found.generation, c.rank == found.rank)
-    row = connection.execute(query.order_by(c.id.desc()).limit(1)).mappings().one()
-    return progress_from(row)
+    newest_first = connection.execute(query.order_by(c.id.desc()).limit(limit)).mappings().all()
+    return tuple(map(progress_from, reversed(newest_first)))
 
 
 def checkpoints(connection: Connection, project: str, job: str, *, limit: int) -> tuple[Checkpoint, ...]:

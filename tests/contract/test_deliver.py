@@ -36,6 +36,19 @@ def test_what_is_sent_again_is_taken_once(bed: Bed) -> None:
     assert steps(bed) == [1, 2, 3, 9]
 
 
+def test_the_newest_steps_are_told_whole(bed: Bed) -> None:
+    assert bed.runtime.recent("train") == ()
+    for generation in (1, 2):
+        bed.launch("i-0", "i-1")
+        for rank in (1, 0):
+            told_by = seat(generation, rank)
+            bed.deliver(report(*(item(k, step=100 * generation + k) for k in range(1, 31)), of=told_by))
+    assert [p.step for p in bed.runtime.recent("train", limit=3)] == [228, 229, 230]
+    assert [p.step for p in bed.runtime.recent("train", generation=1, limit=2)] == [129, 130]
+    assert {p.seat for p in bed.runtime.recent("train")} == {seat(2, 0)}
+    assert bed.runtime.recent("train", generation=7) == ()
+
+
 def test_an_empty_report_is_a_sign_of_life_and_brings_requests(bed: Bed) -> None:
     bed.launch("i-0")
     made = bed.runtime.request("train", 1, "checkpoint", "maintenance", NOW, deadline="2026-07-30T12:30:00.000000Z")

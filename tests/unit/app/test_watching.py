@@ -89,11 +89,12 @@ def test_of_each_run_the_lowest_rank_that_tells_is_shown() -> None:
 
 
 def test_the_rate_is_the_jobs_own_else_reckoned_within_one_run() -> None:
-    assert rate_of(None, ()) is None
-    assert rate_of(told(9, 9, rate=5.5), ()) == 5.5
+    assert rate_of(()) is None
+    assert rate_of([told(0, 0, rate=1.0), told(9, 9, rate=5.5)]) == 5.5
+    assert rate_of([told(50, 100), told(60, 103), told(70, 110)]) == 2.0
+    assert rate_of([told(50, 100)]) is None, "one point has no rate"
+    assert rate_of([told(50, 100), told(70, 100)]) is None, "no time has passed"
     series = [told(0, 0), told(100, 10), told(50, 100, generation=2), told(70, 110, generation=2)]
-    assert rate_of(series[-1], series) == 2.0
-    assert rate_of(series[2], series[:3]) is None, "one point has no rate"
     assert [rate for _, rate in rates_between(series)] == [10.0, 2.0]
     assert rates_between([told(5, 0), told(5, 0), told(3, 9)]) == [], "no time, or steps taken back"
 
@@ -116,6 +117,9 @@ class Nothing:
     def newest(self, job: str) -> Progress | None:
         return None
 
+    def recent(self, job: str, *, generation: int | None = None, limit: int = 20) -> tuple[Progress, ...]:
+        return ()
+
     def checkpoints(self, job: str, *, limit: int = 200) -> tuple[Checkpoint, ...]:
         return ()
 
@@ -134,6 +138,9 @@ class Something(Nothing):
 
     def newest(self, job):
         return told(900, 9)
+
+    def recent(self, job, *, generation=None, limit=20):
+        return (told(900, 9),) if generation in (None, 1) else ()
 
     def checkpoints(self, job, *, limit=200):
         made = [(800, 8), (700, 7), (750, 9)]
