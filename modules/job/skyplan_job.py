@@ -217,7 +217,7 @@ def _made(making: _Making, ranks: Any, *, first: bool) -> Generator[None, None, 
         except Exception:
             _gathered(ranks, False)  # the others wait for this rank's word
             raise
-        _together(ranks, None if all(_gathered(ranks, True)) else _another_failed)
+        _all_or_none(_gathered(ranks, True))
         _together(ranks, making.finish if first else None)
     except BaseException:
         making.drop()
@@ -226,8 +226,9 @@ def _made(making: _Making, ranks: Any, *, first: bool) -> Generator[None, None, 
         making.unlock()
 
 
-def _another_failed() -> None:
-    raise CheckpointError("another rank could not write its part")
+def _all_or_none(wrote: list[bool]) -> None:
+    if not all(wrote):
+        raise CheckpointError("another rank could not write its part")
 
 
 class _Making:
