@@ -23,6 +23,7 @@ _GONE: Final = (
     "asked of an association that has gone with its NAT gateway or node: EC2 finds none to judge; "
     "where one still stands, it is of the project's own address"
 )
+_MINTED: Final = "of what the broker becomes only where a project has a broker; the jobs whose lives are run have none"
 _WITHIN: Final = "no call of its own: AWS checks it within"
 
 #: what the provider calls and nobody is granted, with what then happens
@@ -188,6 +189,9 @@ _ACCESS: Final = (
         update="PutRolePolicy",
         delete="DeleteRolePolicy",
     ),
+    # what the broker becomes: in a folder of its own, behind a boundary of its own, so that these are rights of their own
+    *_IAM.row("aws_iam_role", create="CreateRole", update="PutRolePermissionsBoundary", unused=_MINTED),
+    *_IAM.row("aws_iam_role_policy", create="PutRolePolicy", delete="DeleteRolePolicy", unused=_MINTED),
     *_IAM.row(
         "aws_iam_instance_profile",
         create="CreateInstanceProfile AddRoleToInstanceProfile",
