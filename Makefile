@@ -6,7 +6,7 @@ JOB    ?= examples/jobs/llama3-8b-sft.yaml
 # installs that cannot reach a registry should say so within a minute, not hang
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: plan test test-full check format lock bench clean
+.PHONY: plan test test-full test-torch azurite check format lock bench clean
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
@@ -23,6 +23,18 @@ $(VENV)/test.stamp: requirements/test.txt tests/e2e/judges/package-lock.json $(V
 	  npm ci --prefix $(VENV)/judges --silent --no-audit --no-fund || echo "iam-simulate was not installed: its tests will skip"; fi
 	@touch $@
 
+# the CPU build of torch where pip finds one (requirements/torch.txt)
+$(VENV)/torch.stamp: requirements/torch.txt $(VENV)/test.stamp
+	$(BIN)/python -m venv $(VENV)/torch
+	$(VENV)/torch/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch.txt
+	@touch $@
+
+# Azure's emulator, which needs npm: tests of Azure's stores and signatures skip without it
+$(VENV)/azurite.stamp: tests/emulators/azurite_npm/package-lock.json | $(VENV)/bin/python
+	mkdir -p $(VENV)/azurite && cp tests/emulators/azurite_npm/package*.json $(VENV)/azurite
+	npm ci --prefix $(VENV)/azurite --silent --no-audit --no-fund
+	@touch $@
+
 ## set up and rank every way of running the example job, from the packaged prices; JOB=… for one of your own
 plan: $(VENV)/run.stamp
 	$(BIN)/skyplan plan $(JOB)
@@ -37,6 +49,12 @@ test: check
 ## the long sweeps too
 test-full: check
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --full
+
+## what jobs use, under the real libraries: torch, Transformers, Lightning
+test-torch: $(VENV)/torch.stamp
+	$(BIN)/python -m pytest tests/unit/job/test_frameworks.py
+
+azurite: $(VENV)/azurite.stamp
 
 ## style, types, import direction
 check: $(VENV)/test.stamp
