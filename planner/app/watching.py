@@ -37,10 +37,6 @@ class Told(Protocol):
         """Rank 0 first, thinned evenly."""
         ...
 
-    def newest(self, job: str) -> Progress | None:
-        """The newest step."""
-        ...
-
     def recent(self, job: str, *, generation: int | None = None, limit: int = 20) -> tuple[Progress, ...]:
         """The newest of one generation (default: the newest), oldest first."""
         ...
@@ -153,15 +149,15 @@ def view(
 def _view(record: Record, told: Told, found: JobStatus, now: datetime, most: tuple[int, int]) -> JobView:
     points, checkpoints = most
     runs = record.runs(found.job)
-    newest = told.newest(found.job)
+    recent = told.recent(found.job, limit=RATE_POINTS)
     series = lowest_rank(told.progress(found.job, limit=points)) if points else ()
     return JobView(
         status=found,
         now=stamp(now),
         runs=runs,
         seen=told.seen(found.job, found.run.generation) if found.run else (),
-        newest=newest,
-        rate=rate_of(told.recent(found.job, limit=RATE_POINTS)),
+        newest=recent[-1] if recent else None,
+        rate=rate_of(recent),
         series=series,
         cost=cost(runs, {r.generation: record.nodes(r.job, r.generation) for r in runs}, now),
         moves=moves(runs, told),

@@ -45,12 +45,13 @@ def recent(
 ) -> tuple[Progress, ...]:
     """The newest steps of a generation (default: of the newest that told any), of its lowest rank, oldest first.  By the index, however many there are."""
     c = tables.progress.c
-    mine = [c.project == project, c.job == job, *([c.generation == generation] if generation is not None else [])]
-    where = select(c.generation, c.rank).where(*mine).order_by(c.generation.desc(), c.rank).limit(1)
-    found = connection.execute(where).first()
-    if found is None:
+    mine = [c.project == project, c.job == job]
+    # one end of the index at a time: both at once would sort all of a job's steps
+    number = generation or connection.execute(select(func.max(c.generation)).where(*mine)).scalar()
+    lowest = connection.execute(select(func.min(c.rank)).where(*mine, c.generation == number)).scalar()
+    if number is None or lowest is None:
         return ()
-    query = select(tables.progress).where(*mine, c.generation == found.generation, c.rank == found.rank)
+    query = select(tables.progress).where(*mine, c.generation == number, c.rank == lowest)
     newest_first = connection.execute(query.order_by(c.id.desc()).limit(limit)).mappings().all()
     return tuple(map(progress_from, reversed(newest_first)))
 

@@ -114,9 +114,6 @@ class Nothing:
     def progress(self, job: str, *, generation: int | None = None, limit: int = 2000) -> tuple[Progress, ...]:
         return ()
 
-    def newest(self, job: str) -> Progress | None:
-        return None
-
     def recent(self, job: str, *, generation: int | None = None, limit: int = 20) -> tuple[Progress, ...]:
         return ()
 
@@ -135,9 +132,6 @@ class Something(Nothing):
 
     def progress(self, job, *, generation=None, limit=2000):
         return (told(900, 9),) if generation in (None, 1) else ()
-
-    def newest(self, job):
-        return told(900, 9)
 
     def recent(self, job, *, generation=None, limit=20):
         return (told(900, 9),) if generation in (None, 1) else ()
