@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from anyio import to_thread
-
 from planner.server import answers
 from planner.server.front import Receive, Scope, Send, address_of
 from planner.server.reports import report_from
@@ -49,7 +47,7 @@ async def session_of(held: Held, header: str, address: str) -> Session:
     session = held.sessions.remembered(token_sha256, now)
     if session is None:
         held.strangers.check(address)
-        session = await to_thread.run_sync(held.sessions.find, token_sha256, now)
+        session = await held.sessions.find(token_sha256, now)
     held.nodes.take(session.seat)
     return session
 

@@ -6,18 +6,21 @@ looks at that itself in the transaction of every write.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
+
+from anyio import to_thread
 
 from planner.model.record import moment
 from planner.model.runtime import Refusal, Refused, Seat, Session
 
 MAX_REMEMBERED: Final = 65_536
 REMEMBERED: Final = timedelta(seconds=30)
+MAX_TOGETHER: Final = 1000
 MAX_TOKEN: Final = 128
 
 
@@ -35,44 +38,76 @@ def bearer(header: str | None) -> str:
     return token
 
 
-class Sessions:
-    """`lookup` is the record's; called from threads.  A session is remembered for `REMEMBERED`: another replica may have given its seat away meanwhile."""
+Lookup = Callable[[Sequence[str], datetime], Mapping[str, Session]]
 
-    def __init__(
-        self, lookup: Callable[[str, datetime], Session | None], *, max_remembered: int = MAX_REMEMBERED
-    ) -> None:
+
+class Sessions:
+    """`lookup` is the record's; called in a thread, for all that are asked for meanwhile together.
+
+    A session is remembered for `REMEMBERED`: another replica may have given its seat away meanwhile.
+    """
+
+    def __init__(self, lookup: Lookup, clock: Callable[[], datetime], *, max_remembered: int = MAX_REMEMBERED) -> None:
         self._lookup = lookup
+        self._clock = clock
         self._max_remembered = max_remembered
-        self._lock = threading.Lock()
         self._known: OrderedDict[str, tuple[Session, datetime]] = OrderedDict()
         self._of: dict[Seat, set[str]] = {}
+        self._wanted: dict[str, asyncio.Future[Session | None]] = {}
+        self._looking: asyncio.Task[None] | None = None
 
     def remembered(self, token_sha256: str, now: datetime) -> Session | None:
         """Without asking the record."""
         found = self._known.get(token_sha256)
         return found[0] if found is not None and now < found[1] else None
 
-    def find(self, token_sha256: str, now: datetime) -> Session:
+    async def find(self, token_sha256: str, now: datetime) -> Session:
         """Ask the record where it is not remembered.  Raises Refused."""
         if found := self.remembered(token_sha256, now):
             return found
-        session = self._lookup(token_sha256, now)
+        wanted = self._wanted.get(token_sha256)
+        if wanted is None:
+            wanted = self._wanted[token_sha256] = asyncio.get_running_loop().create_future()
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+        session = await asyncio.shield(wanted)
+        if session is None:
+            raise Refused(Refusal.UNKNOWN, "the session is not known or has ended: join again")
+        return session
+
+    async def _look(self) -> None:
+        while self._wanted:
+            tokens = list(self._wanted)[:MAX_TOGETHER]
+            wanted = {token: self._wanted.pop(token) for token in tokens}
+            now = self._clock()
+            try:
+                found = await to_thread.run_sync(self._lookup, tokens, now)
+            except Exception as error:  # noqa: BLE001 - whoever asked is answered by it
+                for future in wanted.values():
+                    if not future.done():
+                        future.set_exception(error)
+                        future.exception()  # its caller may have gone
+                continue
+            for token, future in wanted.items():
+                session = self._keep(token, found.get(token), now)
+                if not future.done():
+                    future.set_result(session)
+
+    def _keep(self, token_sha256: str, session: Session | None, now: datetime) -> Session | None:
+        self._drop(token_sha256)
         ends = moment(session.expires_at) if session else now
-        with self._lock:
-            self._drop(token_sha256)
-            if session is None or ends <= now:
-                raise Refused(Refusal.UNKNOWN, "the session is not known or has ended: join again")
-            self._known[token_sha256] = (session, min(ends, now + REMEMBERED))
-            self._of.setdefault(session.seat, set()).add(token_sha256)
-            if len(self._known) > self._max_remembered:
-                self._drop(next(iter(self._known)))
+        if session is None or ends <= now:
+            return None
+        self._known[token_sha256] = (session, min(ends, now + REMEMBERED))
+        self._of.setdefault(session.seat, set()).add(token_sha256)
+        if len(self._known) > self._max_remembered:
+            self._drop(next(iter(self._known)))
         return session
 
     def forget(self, seat: Seat) -> None:
         """Somebody has just taken the seat: its sessions are looked up anew."""
-        with self._lock:
-            for token_sha256 in tuple(self._of.get(seat, ())):
-                self._drop(token_sha256)
+        for token_sha256 in tuple(self._of.get(seat, ())):
+            self._drop(token_sha256)
 
     def _drop(self, token_sha256: str) -> None:
         found = self._known.pop(token_sha256, None)

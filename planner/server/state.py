@@ -55,7 +55,7 @@ def held(services: Services, log: Log) -> Held:
         metrics=metrics,
         log=log,
         committer=Committer(services.runtime.deliver, services.clock, metrics, log),
-        sessions=Sessions(services.runtime.session),
+        sessions=Sessions(services.runtime.sessions, services.clock),
         joins=limit(rates.get("join", 1.0)),
         addresses=limit(rates.get("join", 1.0) * PER_ADDRESS),
         nodes=limit(rates.get("node", 20.0)),

@@ -105,8 +105,12 @@ class Runtime:
 
     def session(self, token_sha256: str, at: datetime) -> Session | None:
         """Whose token that is, if it still holds."""
+        return self.sessions([token_sha256], at).get(token_sha256)
+
+    def sessions(self, tokens_sha256: Sequence[str], at: datetime) -> Mapping[str, Session]:
+        """By token, those that still hold: a server that was started anew asks for thousands."""
         with self._reading() as connection:
-            return seats.session(connection, self._project, token_sha256, stamp(at))
+            return seats.sessions(connection, self._project, tokens_sha256, stamp(at))
 
     def put_one_time(self, seat: Seat, token_sha256: str, expires_at: datetime, at: datetime) -> None:
         """Note an operator's token for a seat; `admit` takes it, once.  Raises Refused."""

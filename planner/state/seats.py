@@ -8,6 +8,7 @@ record names no machine, once the sessions of the first have run out.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -17,6 +18,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from planner.model.record import moment, stamp
 from planner.model.runtime import Joined, NodeIdentity, Refusal, Refused, Seat, Session
 from planner.state import rows, tables
+from planner.state.bulk import CHUNK
 from planner.state.guards import Row, run_of, upsert
 
 ONE_TIME = "one-time"
@@ -73,20 +75,21 @@ def renew(
     return _joined(connection, project, run, wanted)
 
 
-def session(connection: Connection, project: str, token_sha256: str, at: str) -> Session | None:
-    """The session of a token, while it lasts and its machine has the seat."""
+def sessions(connection: Connection, project: str, tokens: Sequence[str], at: str) -> dict[str, Session]:
+    """By token, those that last and whose machine has the seat."""
     s, k = tables.session.c, tables.seat.c
-    query = select(s.job, s.generation, s.rank, s.instance_id, s.expires_at).where(
-        s.project == project,
-        s.token_sha256 == token_sha256,
-        s.expires_at > at,
-        *(k[name] == s[name] for name in ("project", "job", "generation", "rank", "instance_id", "key_sha256")),
-    )
-    row = connection.execute(query).first()
-    if row is None:
-        return None
-    seat = Seat(job=row.job, generation=row.generation, rank=row.rank)
-    return Session(seat=seat, instance_id=row.instance_id, expires_at=row.expires_at)
+    found: dict[str, Session] = {}
+    for start in range(0, len(tokens), CHUNK):
+        query = select(s.token_sha256, s.job, s.generation, s.rank, s.instance_id, s.expires_at).where(
+            s.project == project,
+            s.token_sha256.in_(tokens[start : start + CHUNK]),
+            s.expires_at > at,
+            *(k[name] == s[name] for name in ("project", "job", "generation", "rank", "instance_id", "key_sha256")),
+        )
+        for token, job, generation, rank, instance_id, expires_at in connection.execute(query):
+            seat = Seat(job=job, generation=generation, rank=rank)
+            found[token] = Session(seat=seat, instance_id=instance_id, expires_at=expires_at)
+    return found
 
 
 def put_one_time(
