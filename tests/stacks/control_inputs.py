@@ -36,6 +36,7 @@ _SCOPES: dict[Cloud, dict[str, Any]] = {
         "regions": ("eastus",),
         "state": "acmestate/tf",
         "resource_group": GROUP,
+        "data_prefixes": ("az://acmeckpt/runs/llama/", "az://acmedata/corpus/llama/"),
     },
     Cloud.NEBIUS: {
         "account": nebius_inputs.PROJECT,

@@ -60,9 +60,14 @@ def read(document: Document) -> Audited:
     given = [one for block in document.blocks for one in _given(document, block)]
     subjects = [_subject(document, block, given) for block in document.of(ACCOUNT)]
     strangers = [one for one in given if one.account is None]
+    minted = [one for one in strangers if _is_minted(document, one)]
     return Audited(
-        subjects=(*subjects, *_strangers(document, [one for one in strangers if one.kind not in _STORES])),
-        public=tuple(one.binding for one in strangers if one.kind in _STORES),
+        subjects=(
+            *subjects,
+            *_strangers(document, [one for one in strangers if one.kind not in _STORES]),
+            *_of_broker(document, minted),
+        ),
+        public=tuple(one.binding for one in strangers if one.kind in _STORES and one not in minted),
         machines=tuple(_machines(document)),
         providers=tuple(_providers(document)),
     )
@@ -179,6 +184,27 @@ def _keys(document: Document, block: Block) -> Iterator[str]:
             owner = document.target(other, argument, ACCOUNT)
             if owner is not None and owner.address == block.address:
                 yield f"{_KEYS[other.type]} {other.address}"
+
+
+def _is_minted(document: Document, one: _Given) -> bool:
+    """Given by a job's access stack to an account of ours that is made elsewhere: what the broker becomes for that job's nodes."""
+    ours = one.binding.member.startswith("serviceAccount:skyplan-")
+    return ours and one.kind in _STORES and document.stack.startswith("acc-")
+
+
+def _of_broker(document: Document, minted: list[_Given]) -> Iterator[Subject]:
+    """As a node's: one identity, with what this job gives it."""
+    for member in dict.fromkeys(one.binding.member for one in minted):
+        mine = [one for one in minted if one.binding.member == member]
+        yield Subject(
+            cloud=Cloud.GCP,
+            name=member.removeprefix("serviceAccount:").split("@")[0],
+            origin=f"{document.stack} {ACCOUNT}.data",
+            identity=Identity.NODE_DATA,
+            job=job_of(tags={}, stack=document.stack),
+            bindings=tuple(one.binding for one in mine),
+            location=mine[0].binding.location,
+        )
 
 
 def _strangers(document: Document, given: list[_Given]) -> Iterator[Subject]:
