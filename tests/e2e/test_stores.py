@@ -19,12 +19,15 @@ from modules.agent.ckpt.azure import AzureStore
 from modules.agent.ckpt.errors import Absent, CredentialRefused, Exists, StoreError
 from modules.agent.ckpt.gcs import GcsStore
 from modules.agent.ckpt.local import LocalStore
+from modules.agent.ckpt.resume import resume
 from modules.agent.ckpt.s3 import S3Store
 from modules.agent.ckpt.store import Content, read_small
+from modules.agent.ckpt.upload import Uploader
 from tests.e2e.judges.ministack import Ministack
 from tests.emulators.aws import CREDENTIALS, AwsProcess
 from tests.emulators.azurite import ACCOUNT, Azurite, container_sas
 from tests.emulators.gcs import Gcs
+from tests.unit.agent.ckpt.jobs import Plane, Seat, key, make
 
 pytestmark = [pytest.mark.usefixtures("socket_enabled"), pytest.mark.xdist_group("stores")]
 MIB = 1 << 20
@@ -192,6 +195,49 @@ class TestContract:
         store = open_store("train/")
         store.put("g11/x", Content.of(b"x"))
         assert list(store.entries("g1/")) == []
+
+
+class TestCheckpoints:
+    """The whole way on each store."""
+
+    def test_put_away_listed_and_brought_back(self, open_store: Open, tmp_path: Path) -> None:
+        store, told = open_store("train/"), []
+        for generation, step in ((1, 100), (1, 200), (2, 150)):
+            node = tmp_path / f"n{generation}-{step}"
+            node.mkdir()
+            make(node, store.uri, Seat(generation), step, files={"model.pt": b"m" * step, "sub/.metadata": b""})
+            up = Uploader(store, Seat(generation), lambda *one: told.append(one), folder=node, key=key(generation))
+            assert up.once()
+        assert [kind for kind, _ in told] == ["checkpoint"] * 3
+        store.put("g2/step-000000000900/model.pt", Content.of(b"torn"))
+        plane = Plane((1, 2, 3))
+        found = resume(store, plane, Seat(3), tmp_path / "here", key=key(3))
+        assert found
+        assert (found.step, found.generation) == (200, 1)
+        assert (found.folder / "model.pt").read_bytes() == b"m" * 200
+        assert plane.skipped == [(f"{store.uri}g2/step-000000000900/", "it has no manifest: it was never whole")]
+
+    def test_what_is_altered_in_the_store_is_rejected_for_the_next(self, open_store: Open, tmp_path: Path) -> None:
+        store = open_store("train/")
+        for step in (100, 200):
+            (tmp_path / f"n{step}").mkdir()
+            make(tmp_path / f"n{step}", store.uri, Seat(1), step, files={"model.pt": b"m" * step})
+            if step == 200:  # another content of the same size came first
+                described = tmp_path / "n200" / "step-000000000200"
+                store.put("g1/step-000000000200/model.pt", Content.of(b"x" * 200))
+                store.put(
+                    "g1/step-000000000200/skyplan-checkpoint.json",
+                    Content.of((described / "skyplan-checkpoint.json").read_bytes()),
+                )
+            else:
+                assert Uploader(store, Seat(1), lambda *_: None, folder=tmp_path / "n100", key=key(1)).once()
+        plane = Plane((1, 2))
+        found = resume(store, plane, Seat(2), tmp_path / "here", key=key(2))
+        assert found
+        assert found.step == 100
+        assert plane.skipped == [
+            (f"{store.uri}g1/step-000000000200/", "model.pt has another content than its manifest says")
+        ]
 
 
 def test_a_bucket_that_is_not_there_is_no_empty_listing(ministack: Ministack, gcs: Gcs) -> None:
