@@ -132,10 +132,7 @@ def _path(at: ObjectPrefix, write: bool, project: Project, target: Target, cloud
 
 
 def _minted(at: ObjectPrefix, write: bool, holder: Target) -> DataPath:
-    detail = (
-        f"minted by the broker: an identity of the job's own in target `{holder.name}` of {holder.cloud.value} {_does(write)} it, "
-        "for an hour at a time, renewed on the node"
-    )
+    detail = f"leases of an hour, renewed on the node; what they are a part of, in target `{holder.name}` of {holder.cloud.value}, {_does(write)} it"
     settings = (("identity_account", holder.account or ""), ("identity_target", holder.name))
     return DataPath(uri=at.uri, write=write, reach=Reach.BROKER, detail=detail, settings=settings)
 
