@@ -22,6 +22,8 @@ from .process import PROGRAM
 INDEX = "credentials.json"
 AWS_CONFIG = "aws-config"
 EMPTY = "empty"
+NO_PROJECT = "skyplan-none"
+"""For nodes outside Google's cloud, which have no project there."""
 
 #: each comes before the container endpoint in botocore's chain, or replaces it
 AWS_SHADOWS = (
@@ -159,8 +161,8 @@ def _google(wanted: Sequence[Wanted], folder: str, *, by_node: bool, project: st
     return {
         **dict.fromkeys(GOOGLE_SHADOWS),
         "GOOGLE_APPLICATION_CREDENTIALS": f"{folder}/{google_file(_first(wanted, frozenset({'gs'})))}",
-        # without it clients ask Cloud Resource Manager, where a data identity has no right (notes/iam.md 2.3)
-        **({"GOOGLE_CLOUD_PROJECT": project} if project else {}),
+        # without one, `storage.Client()` ends before it begins; objects need none, only making and listing buckets does
+        "GOOGLE_CLOUD_PROJECT": project or NO_PROJECT,
     }
 
 

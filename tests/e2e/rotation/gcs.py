@@ -87,7 +87,6 @@ def main() -> None:
             lambda _endpoint, environment: stage.Job(
                 JOB, [gate.url, f"{folder}/{google_file(grants[1])}"], environment
             ),
-            project="acme-gpu",
             after_an_hour=lambda: status(gate.url, STOLEN["mine"], frozen),
         )
         result |= {"stolen": stolen, "refused": gate.refused}

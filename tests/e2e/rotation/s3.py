@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import boto3
+from botocore.exceptions import ClientError
 
 from modules.agent.cred.grants import wanted
 from planner.clouds.mint.aws import AwsMinter
@@ -58,6 +60,7 @@ class Broker:
             store.create_bucket(Bucket=bucket)
         for n in range(3):
             store.put_object(Bucket="data", Key=f"train/{n}", Body=b"shard %d" % n)
+        store.put_object(Bucket="data", Key="other/0", Body=b"not yours")
 
     def client(self, service: str, key: str, secret: str, token: str | None = None) -> Any:
         return boto3.client(
@@ -85,15 +88,15 @@ def main() -> None:
     grants = wanted([("s3://data/train/", "read"), ("s3://ckpt/train/g3/", "write")])
     frozen = broker.lease("s3://data/train/", "read")["aws"]
     old = broker.client("s3", frozen["access_key_id"], frozen["secret_access_key"], frozen["session_token"])
-    old.get_object(Bucket="data", Key="train/0")
-
-    def after_an_hour() -> str:
-        """What was resolved once at the start (cases 1, 2, 4)."""
-        try:
-            old.get_object(Bucket="data", Key="train/0")
-        except old.exceptions.ClientError as error:
-            return error.response["Error"]["Code"]
-        return "still works"
+    stolen = {
+        "mine": outcome(lambda: old.get_object(Bucket="data", Key="train/0")),
+        "other prefix": outcome(lambda: old.get_object(Bucket="data", Key="other/0")),
+        "other bucket": outcome(lambda: old.get_object(Bucket="ckpt", Key="train/g3/x")),
+        "write": outcome(lambda: old.put_object(Bucket="data", Key="train/0", Body=b"")),
+        "delete": outcome(lambda: old.delete_object(Bucket="data", Key="train/0")),
+        "list mine": outcome(lambda: old.list_objects_v2(Bucket="data", Prefix="train/")),
+        "list all": outcome(lambda: old.list_objects_v2(Bucket="data")),
+    }
 
     result = stage.live(
         broker,
@@ -101,10 +104,19 @@ def main() -> None:
         folder,
         clock,
         lambda _endpoint, environment: stage.Job(JOB, [url, grants[1].grant], environment),
-        after_an_hour=after_an_hour,
+        # what was resolved once at the start (cases 1, 2, 4)
+        after_an_hour=lambda: outcome(lambda: old.get_object(Bucket="data", Key="train/0")),
         away=away,
     )
-    sys.stdout.write(json.dumps(result))
+    sys.stdout.write(json.dumps({**result, "stolen": stolen}))
+
+
+def outcome(attempt: Callable[[], Any]) -> str:
+    try:
+        attempt()
+    except ClientError as error:
+        return error.response["Error"]["Code"]
+    return "done"
 
 
 if __name__ == "__main__":

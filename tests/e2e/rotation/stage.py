@@ -26,8 +26,8 @@ LIBRARY = (
     f"/usr/lib/{os.uname().machine}-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib64/faketime/libfaketime.so.1",
 )
-STEP_SECONDS = 10 * 60
-DAY_SECONDS = 24 * 3600 + 30 * 60
+STEP_SECONDS = 20 * 60
+DAY_SECONDS = 28 * 3600
 """Longer than a day, and than any key that is kept for one."""
 
 
@@ -84,7 +84,6 @@ def live(
     job: Callable[[Endpoint, dict[str, str]], Job],
     *,
     after_an_hour: Callable[[], object] = lambda: None,
-    project: str = "",
     away: tuple[int, int] = (0, 0),
 ) -> dict[str, Any]:
     """A day of a job: what every reading used and what failed.  During `away` the broker is: from and to, in seconds.
@@ -95,13 +94,19 @@ def live(
     checkpoints: list[str] = []
     minting = _Away(broker)
     holding.LONGEST_SLEEP_SECONDS = STEP_SECONDS
-    holder = Holder(minting, wanted, tell=told.append, ask_checkpoint=lambda reason, _at: checkpoints.append(reason))
+    holder = Holder(
+        minting,
+        wanted,
+        tell=told.append,
+        ask_checkpoint=lambda reason, _at: checkpoints.append(reason),
+        draw=lambda: 0.0,  # all grants at once: half the steps
+    )
     endpoint = Endpoint(holder, str(folder))
     endpoint.start()
     holder.step()
     inherited = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     hostile = {"AWS_ACCESS_KEY_ID": "AKOLD", "AWS_SECRET_ACCESS_KEY": "old", "HOME": str(folder)}
-    environment = applied(endpoint.environment(project=project), {**inherited, **hostile})
+    environment = applied(endpoint.environment(), {**inherited, **hostile})
     running = job(endpoint, faked(environment, clock))
     used: list[str] = []
     failed: list[str] = []

@@ -127,6 +127,7 @@ def test_what_is_of_other_clouds_is_left_alone() -> None:
 def test_google_is_told_a_project_so_that_nobody_asks_for_it() -> None:
     found = env.environment([GS], URL, FOLDER, project="acme-gpu")
     assert found["GOOGLE_CLOUD_PROJECT"] == "acme-gpu"
+    assert env.environment([GS], URL, FOLDER)["GOOGLE_CLOUD_PROJECT"] == env.NO_PROJECT
     assert found["GOOGLE_APPLICATION_CREDENTIALS"] == f"{FOLDER}/google-gs-data-read.json"
 
 
