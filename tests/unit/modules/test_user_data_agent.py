@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -192,3 +195,47 @@ def test_it_fits_with_a_tunnel():
     under = {"agent": AGENT, "project": "acme", "tunnel": TUNNEL, "addresses": (), "head": "10.251.0.1"}
     text = rendered(Cloud.AWS, Fabric.ETHERNET, "g5.xlarge", node_changes=under)
     assert len(packed(text, Cloud.AWS)) * 3 // 4 < LIMIT // 2
+
+
+def test_the_agent_itself_runs_the_job_as_it_is_rendered(tmp_path):
+    """Its own process, with what a node writes down; but for the services, which are not there."""
+    job = made(Cloud.GCP, image=None, setup=None, env=(("MINE", "it's"),), node_changes={"nvme": False})
+    document = json.loads(job["/opt/skyplan/agent.json"])
+    for away in ("control_plane", "broker", "checkpoint"):
+        del document[away]
+    document |= {
+        "stores": [],
+        "run_folder": str(tmp_path / "run"),
+        "state_folder": str(tmp_path / "state"),
+        "end": ["touch", str(tmp_path / "ended")],
+    }
+    (tmp_path / "agent.json").write_text(json.dumps(document))
+    (tmp_path / "job").mkdir()
+    told = "import os, json, skyplan_job; skyplan_job.report(step=7); print(json.dumps(dict(os.environ)))"
+    (tmp_path / "job" / "run.sh").write_text(f"python3 -c '{told}' > {tmp_path}/seen\n")
+    (tmp_path / "env.sh").write_text(job["/opt/skyplan/env.sh"])
+    (tmp_path / "boot.sh").write_text('declare -x MASTER_ADDR="10.7.16.10"\n')
+    launch = job[LAUNCH].replace("/run/skyplan/boot", f"{tmp_path}/boot").replace("/opt/skyplan", str(tmp_path))
+    (tmp_path / "launch.sh").write_text(launch.replace("cd -- /work", ""))
+    done = subprocess.run(
+        [sys.executable, "-m", "modules.agent", "run", "--config", "agent.json", "--", "/bin/bash", "launch.sh"],
+        cwd=tmp_path,
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(Path(__file__).parents[3]),
+            "SKYPLAN_GENERATION": "3",
+            "SKYPLAN_RANK": "1",
+            "SKYPLAN_INSTANCE_ID": "skyplan-acme-x-g3-r01",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "ended").exists(), "the machine's end is the agent's"
+    seen = json.loads((tmp_path / "seen").read_text())
+    assert (seen["SKYPLAN_RUN"], seen["SKYPLAN_RANK"], seen["MASTER_ADDR"]) == ("llama3-8b-sft-g3", "1", "10.7.16.10")
+    assert seen["MINE"] == "it's"
+    (progress,) = (tmp_path / "run" / "job").glob("*.progress")
+    assert "7" in progress.read_text(), "the helper that the agent puts on the path was imported, and told its step"
