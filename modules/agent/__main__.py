@@ -82,6 +82,9 @@ def _run_parser(parts: Any) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
+    from . import thrift
+
+    thrift.once_more()
     from . import run, settings
 
     command = chosen.command[1:] if chosen.command[:1] == ["--"] else chosen.command

@@ -90,7 +90,7 @@ class Run:
         self._kill_at = math.inf
         self._fenced = self._hurry = False
         self._ready: dict[str, str | None] | None = None
-        self._next_heartbeat = 0.0
+        self._next_heartbeat = self._next_report = 0.0
         self._began = self._place.began()
 
     def go(self) -> int:
@@ -184,7 +184,9 @@ class Run:
         self._spool.flush()
         if self._reporter is None:
             self._spool.taken(sys.maxsize)  # nobody asks for it
-        elif not self._spool.empty:
+        elif not self._spool.empty and (self._spool.urgent or now >= self._next_report):
+            self._spool.urgent = False
+            self._next_report = now + self._settings.report_seconds
             self._reporter.wake()
 
     # what is asked of the job

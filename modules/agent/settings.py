@@ -10,7 +10,8 @@
 SKYPLAN_NODES, SKYPLAN_INSTANCE_ID.  `checkpoint.uri` is the job's prefix, without `g<generation>/`.  Optional besides: control_plane.audience and broker.audience
 (their url), token_file (a one-time token, for a node set up by hand), state_folder (/var/lib/skyplan/agent: must outlive a reboot), run_folder
 (/run/skyplan/agent), environment_file (KEY=value lines for the job), interruption.grace_seconds (30: from SIGTERM to SIGKILL), spool_mib (64),
-wait_seconds (300: for the last reports, at the end), heartbeat_seconds (10), log (true: the job's output is reported too, the newest of it),
+wait_seconds (300: for the last reports, at the end), heartbeat_seconds (10),
+report_seconds (5: progress, output and heartbeats wait so long for one another; the rest is told at once), log (true: the job's output is reported too, the newest of it),
 terminal (false: it is shown as well), stores[].region and stores[].endpoint, checkpoint.keep (none: local checkpoints are left alone).
 """
 
@@ -59,7 +60,16 @@ _FIELDS = frozenset(
             "end",
             "environment_file",
         ),
-        *("interruption", "spool_mib", "wait_seconds", "heartbeat_seconds", "log", "terminal", "token_file"),
+        *(
+            "interruption",
+            "spool_mib",
+            "wait_seconds",
+            "heartbeat_seconds",
+            "report_seconds",
+            "log",
+            "terminal",
+            "token_file",
+        ),
     }
 )
 _SERVICE_FIELDS = frozenset({"url", "ca_file", "audience"})
@@ -128,6 +138,7 @@ class Settings(NamedTuple):
     spool_bytes: int
     wait_seconds: float
     heartbeat_seconds: float
+    report_seconds: float
     log: bool
     terminal: bool
     token_file: str | None
@@ -180,6 +191,7 @@ def parse(document: Any, environment: Mapping[str, str]) -> Settings:
         spool_bytes=fields.whole("spool_mib", 4, 1 << 20, 64) << 20,
         wait_seconds=fields.seconds("wait_seconds", 300),
         heartbeat_seconds=fields.seconds("heartbeat_seconds", 10),
+        report_seconds=fields.seconds("report_seconds", 5),
         log=_flag(fields, "log", default=True),
         terminal=_flag(fields, "terminal", default=False),
         token_file=fields.optional("token_file", is_absolute, "an absolute path"),

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import threading
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,6 +54,8 @@ class Spool:
         self._stuck = False  # until the next flush
         self._batch: list[tuple[int, int, int]] = []
         self.marks: dict[str, int] = {}
+        self.urgent = False
+        """Something was added that should not wait; for the reader to take back."""
         self._open()
 
     def add(
@@ -62,6 +64,7 @@ class Spool:
         """Keep an item.  What may not be dropped is on the disk when this returns, but where the disk is full."""
         with self._one:
             item = {"kind": kind, "at": at or now(), **body}
+            self.urgent = self.urgent or kind not in DROPPABLE
             if not self._drain() or not self._write(item, marks or {}):
                 self._later(kind, item)
             elif kind not in DROPPABLE:
@@ -145,7 +148,7 @@ class Spool:
         for left in self._folder.glob("*.new"):
             files.forget(left)
         if not self._kept:
-            self.stream, self._next, self.through = str(uuid.uuid4()), 1, 0
+            self.stream, self._next, self.through = _uuid(), 1, 0
             try:
                 self._begin(1)
             except OSError as error:
@@ -291,3 +294,9 @@ class Spool:
             self._full = True
             self._told(FULL)
             self._waiting.append(("event", {"kind": "event", "at": now(), "word": "spool", "text": FULL}))
+
+
+def _uuid() -> str:
+    """Version 4; the library's module is half a MiB."""
+    text = secrets.token_hex(16)
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[int(text[16], 16) % 4]}{text[17:20]}-{text[20:]}"

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import thrift
 from .errors import CONFIG, AgentError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def variables(
 ) -> dict[str, str]:
     """Name -> value.  `more` comes last; None there takes a name away.  Raises AgentError for an environment file that cannot be read."""
     seat = settings.seat
-    found = {name: value for name, value in own.items() if name not in _SYSTEMD}
+    found = {name: value for name, value in thrift.without(own).items() if name not in _SYSTEMD}
     if settings.environment_file:
         found.update(read(settings.environment_file))
     found.update(

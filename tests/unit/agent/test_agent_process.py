@@ -50,6 +50,7 @@ class Node:
             "run_folder": str(folder / "run"),
             "token_file": str(self.token),
             "heartbeat_seconds": 1,
+            "report_seconds": 0.5,
             "wait_seconds": 20,
             "interruption": {"grace_seconds": 2},
             "end": ["touch", str(folder / "ended")],
