@@ -495,11 +495,32 @@ _PLAIN = {
 # --- Hugging Face, Lightning
 
 
+class _Watch:
+    """What is asked, agreed on by all ranks about once a second: at steps that all know from the last time, since asking each other costs time."""
+
+    def __init__(self) -> None:
+        self._next, self._step, self._at = 0, 0, 0.0
+
+    def asked(self, step: int) -> tuple[bool, bool]:
+        """(checkpoint, stop)."""
+        ranks = _world()
+        if ranks is not None and step < self._next:
+            return False, False
+        now = time.monotonic()
+        rate = (step - self._step) / (now - self._at) if 0 < self._at < now else 1.0
+        self._step, self._at = step, now
+        seen = _gathered(ranks, (should_checkpoint(), should_stop(), rate))
+        self._next = step + max(1, int(min(rate for _, _, rate in seen)))
+        stop = any(one for _, one, _ in seen)
+        return stop or any(one for one, _, _ in seen), stop
+
+
 def transformers_callback(**options: Any) -> Any:
     """For `Trainer(callbacks=[…])`: tells steps, has the Trainer save when asked to, and makes each of its checkpoints one of skyplan's.
 
     Go on by `trainer.train(resume_from_checkpoint=skyplan_job.resume_from())`.
     """
+    watch = _Watch()
 
     class Callback(_library("transformers").TrainerCallback):
         def on_log(self, *given: Any, logs: dict[str, Any], **_: Any) -> None:
@@ -511,9 +532,9 @@ def transformers_callback(**options: Any) -> Any:
                 report(state.global_step, loss=logs.get("loss"), **numbers)
 
         def on_step_end(self, *given: Any, **_: Any) -> None:
-            control = given[2]
-            stop = should_stop(everywhere=True)
-            if should_checkpoint(everywhere=True) or stop:
+            state, control = given[1:3]
+            save, stop = watch.asked(state.global_step)
+            if save:
                 control.should_save = True
             if stop:
                 control.should_training_stop = True
@@ -542,6 +563,7 @@ def lightning_callback(*, every_steps: int | None = None, loss: str = "loss") ->
 
     Go on by `trainer.fit(model, data, **skyplan_job.lightning_resume())`.  `loss` names the logged metric that is the loss.
     """
+    watch = _Watch()
 
     class Callback(_lightning().Callback):
         saved = -1
@@ -551,9 +573,9 @@ def lightning_callback(*, every_steps: int | None = None, loss: str = "loss") ->
             given = cast("Any", outputs).get("loss") if isinstance(outputs, dict) else outputs
             if trainer.is_global_zero:
                 report(step, loss=trainer.callback_metrics.get(loss, given))
-            stop = should_stop(everywhere=True)
+            asked, stop = watch.asked(step)
             due = bool(every_steps) and step % (every_steps or 1) == 0 and step != self.saved
-            if due or stop or should_checkpoint(everywhere=True):
+            if due or asked:
                 self.saved = step
                 with checkpoint(step, framework="lightning", everywhere=True) as folder:
                     trainer.save_checkpoint(str(folder / "lightning.ckpt"))

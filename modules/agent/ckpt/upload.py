@@ -1,7 +1,7 @@
 """Checkpoints from this node's folder into the store: files, then this node's part, the manifest last, then the report; a crash anywhere begins there again.
 
 Decides nothing about when a checkpoint is made.  The newest goes first: where a node has seconds left, it is the one that counts.
-What was put away is remembered by an empty file in `.stored`, written once the report is in the spool.
+What was put away is remembered by a file in `.stored`, written once the report is in the spool; it names the very manifest, so that a job which takes a name again is told.
 """
 
 from __future__ import annotations
@@ -65,8 +65,7 @@ class Uploader:
     def pending(self) -> list[str]:
         """Names of whole folders that are not put away, the newest step first."""
         found = [path.name for path in self._folder.glob("step-*") if manifest.step_of(path.name) is not None]
-        stored = self._folder / STORED
-        left = [name for name in found if not (stored / name).exists()]
+        left = [name for name in found if not self._is_stored(name)]
         return sorted(left, key=lambda name: (manifest.step_of(name) or 0, len(name), name), reverse=True)
 
     def once(self) -> bool:
@@ -184,18 +183,38 @@ class Uploader:
         """Remember it, on disk; then make room."""
         stored = self._folder / STORED
         stored.mkdir(exist_ok=True)
-        os.close(os.open(str(stored / name), os.O_WRONLY | os.O_CREAT, 0o600))
+        new = stored / f".{name}"
+        with new.open("w") as opened:
+            opened.write(self._mark(name))
+            opened.flush()
+            os.fsync(opened.fileno())
+        new.rename(stored / name)
         flush_folder(stored)
         self._waiting.pop(name, None)
         if self._keep is None:
             return
-        there = [path for path in self._folder.glob("step-*") if (stored / path.name).exists()]
+        there = [path for path in self._folder.glob("step-*") if self._is_stored(path.name)]
         there.sort(key=lambda path: (manifest.step_of(path.name) or 0, path.name))
         for path in there[: max(0, len(there) - self._keep)]:
             gone = path.with_name(_GONE + path.name)
             path.rename(gone)
         for gone in self._folder.glob(_GONE + "*"):
             shutil.rmtree(str(gone), ignore_errors=True)
+
+    def _is_stored(self, name: str) -> bool:
+        try:
+            return (self._folder / STORED / name).read_text() == self._mark(name)
+        except FileNotFoundError:
+            return False
+
+    def _mark(self, name: str) -> str:
+        """Which manifest it is, without reading it."""
+        last = MANIFEST if self._seat.nodes == 1 else part_name(self._seat.rank)
+        try:
+            found = (self._folder / name / last).stat()
+        except OSError:
+            return "none"
+        return f"{found.st_mtime_ns} {found.st_size}"
 
 
 def _same(store: Store, name: str, content: Content) -> bool:

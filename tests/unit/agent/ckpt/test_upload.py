@@ -279,3 +279,18 @@ def test_runs_until_it_is_stopped_over_a_store_that_fails(store: LocalStore, nod
     assert not thread.is_alive()
     assert len(told) <= 1
     assert valid(store) == [7]
+
+
+def test_a_job_that_takes_a_name_again_is_told(store: LocalStore, node: Path) -> None:
+    """skyplan_job does not; a job in another language may, once the first is removed."""
+    import shutil
+
+    name = make(node, store.uri, Seat(), 7)
+    spool = Spool()
+    up = uploader(store, node, spool)
+    up.once()
+    shutil.rmtree(node / name)
+    make(node, store.uri, Seat(), 7, files={"model-0.pt": b"another"})
+    assert up.once()
+    assert [kind for kind, _ in spool] == ["checkpoint", "skipped"]
+    assert up.pending() == []
