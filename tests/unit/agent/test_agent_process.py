@@ -240,6 +240,7 @@ with open(os.environ["SKYPLAN_PROGRESS"], "a") as f:
     f.write("step=1\\n")
 while not got:
     time.sleep(0.01)
+signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # a Python that ends has no handlers any more
 print(open(os.environ["SKYPLAN_CONTROL"]).read(), flush=True)
 while not json.load(open(os.environ["SKYPLAN_CONTROL"]))["stop"]:
     time.sleep(0.01)
