@@ -163,15 +163,9 @@ class Checkpoints:
             for row in self._settings.stores:
                 if row.reach == "broker" and row.access == "write" and self._where.uri.startswith(row.uri):
                     return self._holder.source(row.uri, absent=StoreError)
-        return self._platform()
+        from .ckpt.platform import platform  # noqa: PLC0415
 
-    def _platform(self) -> Credential:
-        from .ckpt.errors import CredentialRefused  # noqa: PLC0415
-
-        def none(_access: str, _refused: str) -> dict[str, Any]:
-            raise CredentialRefused(f"nothing lends a credential for {self._where.uri}")
-
-        return none
+        return platform(self._where.uri.partition("://")[0])
 
     def _own_key(self) -> bytes:
         path = self._place.state / "checkpoint.key"
