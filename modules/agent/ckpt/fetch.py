@@ -29,7 +29,7 @@ def fetch(store: Store, found: Manifest, folder: Path) -> Path:
     new = folder / f".{whole.name}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for old in (whole, new):
+        for old in (*folder.glob("resume-g*"), new):  # what another start went on from
             shutil.rmtree(str(old), ignore_errors=True)
         free = shutil.disk_usage(str(folder)).free
         if free < found.bytes + _SPARE_BYTES:

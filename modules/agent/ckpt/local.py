@@ -6,6 +6,7 @@ The temporary files have a name of their own and are never listed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .store import Readable
 
 _NEW = ".skyplan-new-"
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
 class LocalStore:
@@ -76,7 +78,7 @@ class LocalStore:
                 os.fsync(opened.fileno())
             if copied != content.bytes:
                 raise StoreError(f"{name} became shorter while it was stored: {copied} bytes, not {content.bytes}")
-            os.link(str(new), str(path))
+            _named(new, path)
             for folder in (path.parent, *changed):
                 flush_folder(folder)
         except FileExistsError:
@@ -92,6 +94,19 @@ class LocalStore:
         if (folder and not safe(folder)) or last in {"", ".", ".."} or last.startswith(_NEW):
             raise StoreError(f"{name!r} is no name for a file here")
         return self._root / name
+
+
+def _named(new: Path, path: Path) -> None:
+    """Give a file its name, if that is free.  Raises FileExistsError."""
+    try:
+        os.link(str(new), str(path))
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # a file system that has no links, such as a mounted bucket: nobody else writes this generation's names, so looking first is enough
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, "taken", str(path)) from None
+        new.rename(path)
 
 
 def _folders(folder: Path) -> list[Path]:

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from . import manifest
-from .errors import Exists, Invalid, StoreError
+from .errors import Exists, Invalid
 from .local import flush_folder
 from .manifest import MANIFEST, MAX_MANIFEST_BYTES, Manifest, part_name
 from .parts import merged
@@ -83,7 +83,7 @@ class Uploader:
             try:
                 self.once()
                 pause = _LOOK_SECONDS
-            except StoreError as error:
+            except Exception as error:  # noqa: BLE001  whatever it is, the next checkpoint must still be put away
                 self._told(f"checkpoints are not put away: {error}")
                 pause = min(_LONGEST_PAUSE_SECONDS, pause * 2)
             self._woken.wait(pause)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from modules.agent.ckpt.errors import StoreError
+from modules.agent.ckpt.errors import Exists, StoreError
 from modules.agent.ckpt.resume import resume
 from modules.agent.ckpt.store import Content, read_small
 from modules.agent.ckpt.upload import Uploader
@@ -99,3 +101,16 @@ def test_a_fetched_folder_is_whole_or_not_there(tmp_path: Path) -> None:
 
     assert at_each(bring) > 10
     assert outcomes == {False, True}
+
+
+def test_a_file_system_without_links_still_takes_no_name_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    store = store_of(tmp_path / "s")
+    store.put("g1/x", Content.of(b"first"))
+    with pytest.raises(Exists):
+        store.put("g1/x", Content.of(b"other"))
+    assert read_small(store, "g1/x", 9) == b"first"
+    assert [entry.name for entry in store.entries("g1/")] == ["g1/x"]

@@ -294,3 +294,25 @@ def test_a_job_that_takes_a_name_again_is_told(store: LocalStore, node: Path) ->
     assert up.once()
     assert [kind for kind, _ in spool] == ["checkpoint", "skipped"]
     assert up.pending() == []
+
+
+def test_a_disk_that_is_full_stops_no_later_checkpoint(
+    store: LocalStore, node: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool, stopped, told, real = Spool(), threading.Event(), threading.Event(), Uploader._stored
+    failures = [OSError(28, "No space left on device")]
+
+    def stored(self: Uploader, name: str) -> None:
+        if failures:
+            raise failures.pop()
+        real(self, name)
+        stopped.set()
+        self.wake()
+
+    monkeypatch.setattr(Uploader, "_stored", stored)
+    make(node, store.uri, Seat(), 7)
+    up = uploader(store, node, spool, told=lambda words: (told.set(), up.wake()))
+    up.run(stopped)
+    assert told.is_set()
+    assert valid(store) == [7]
+    assert up.pending() == []
