@@ -76,7 +76,7 @@ def command(
             plans=ApprovedPlans(folder=plans_folder, tell=lambda text: log.line("plan", text=text)),
             nodes=NodeNames(project=project, principals=settings.principals),
             ledger=RecordLedger(record=record, runtime=runtime),
-            minters=FakeMinters() if fake else RealMinters(),
+            minters=FakeMinters() if fake else RealMinters(hierarchical=settings.hierarchical),
             keys=BoundKeys(),
         )
         services = BrokerServices(broker=broker, verifiers=judges, clock=wire.SystemClock().now, log=log)

@@ -8,6 +8,7 @@
       gcp: {}
       azure: {tenant: UUID, audience: api://skyplan-broker}
     principals: [{job: train, target: neb, principal: serviceaccount-e00…}]
+    hierarchical_accounts: [acmeckpt]         # Azure: storage accounts with hierarchical namespace, where they do not tell
 
 Decides what is safe: TLS off loopback, an audience that the control plane does not have, no proof that is for nobody in particular.  Every problem at its line.
 Files are named relative to broker.yaml.
@@ -15,6 +16,7 @@ Files are named relative to broker.yaml.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -26,7 +28,7 @@ from planner.model.project import Project
 from planner.model.server import IdentityTrust
 from planner.spec.fields import Fields, Report
 from planner.spec.server import identity_trust, is_loopback, listen_place, service, tls_files
-from planner.spec.yaml_lines import Mapping, documents
+from planner.spec.yaml_lines import Mapping, Node, documents
 
 CODE: Final = "SKY-RUN-520"
 
@@ -40,6 +42,7 @@ class BrokerSettings:
     identity: IdentityTrust
     tls: tuple[str, str] | None = None
     principals: tuple[KnownPrincipal, ...] = ()
+    hierarchical: tuple[str, ...] = ()
 
 
 def parse_broker(text: str, file: str, project: Project) -> BrokerSettings:
@@ -66,6 +69,7 @@ def _settings(f: Fields, folder: Path, project: Project) -> BrokerSettings | Non
     listen = f.read("listen", listen_place, required="write HOST:PORT, such as 0.0.0.0:443 or 127.0.0.1:8444")
     tls = tls_files(f)
     identity = _identity(f, folder, url or "")
+    hierarchical = f.words("hierarchical_accounts", lambda path, node: _account(f.report, path, node))
     principals = tuple(p for one in f.records("principals") if (p := _principal(one)) is not None)
     if listen is not None and not is_loopback(listen[0]) and tls is None and "tls" not in f.node.entries:
         hint = "add `tls: {certificate: FILE, key: FILE}`, or listen on 127.0.0.1 behind a proxy that has TLS"
@@ -79,7 +83,9 @@ def _settings(f: Fields, folder: Path, project: Project) -> BrokerSettings | Non
         return None
     _apart(f, url, identity, project)
     beside = (str(folder / tls[0]), str(folder / tls[1])) if tls else None
-    return BrokerSettings(url=url, listen=listen, identity=identity, tls=beside, principals=principals)
+    return BrokerSettings(
+        url=url, listen=listen, identity=identity, tls=beside, principals=principals, hierarchical=hierarchical
+    )
 
 
 def _apart(f: Fields, url: str, identity: IdentityTrust, project: Project) -> None:
@@ -121,3 +127,16 @@ def _principal(f: Fields) -> KnownPrincipal | None:
     principal = f.text("principal", required="write the nodes' identity as the platform does")
     f.finish()
     return KnownPrincipal(job=job, target=target, principal=principal) if job and target and principal else None
+
+
+def _account(report: Report, path: str, node: Node) -> str | None:
+    text = report.text(path, node)
+    if text is None or re.fullmatch(r"[a-z0-9]{3,24}", text, re.ASCII):
+        return text
+    report.error(
+        node.at,
+        "SKY-SPEC-105",
+        f"`{path}` is no storage account",
+        "write its name: 3 to 24 lower-case letters and digits",
+    )
+    return None

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs
 
 from planner.clouds import errors_map
 from planner.clouds.mint.port import Minted, Order, missing, too_wide
+from planner.model.errors import PermissionDenied
 
 T = TypeVar("T")
 
@@ -35,11 +36,15 @@ _ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}", re.ASCII)
 
 
 class AzureMinter:
-    """See the module.  `credential`, `endpoint`, `options` (of the SDK's client) and `hierarchical` are for tests."""
+    """See the module.  `known`: storage accounts that are said to be hierarchical; others are asked.
+
+    `credential`, `endpoint`, `options` (of the SDK's client) and `hierarchical` are for tests.
+    """
 
     def __init__(
         self,
         *,
+        known: Collection[str] = (),
         credential: Any = None,
         endpoint: str = ENDPOINT,
         options: dict[str, Any] | None = None,
@@ -52,8 +57,8 @@ class AzureMinter:
         self._credential = credential or _credential()
         self._endpoint = endpoint
         self._options = options or {}
-        self._hierarchical = hierarchical or self._ask_hierarchical
-        self._kinds: dict[str, bool] = {}
+        self._hierarchical = hierarchical
+        self._known = set(known)
         self._keys: dict[str, tuple[Any, datetime]] = {}
         self._lock = threading.Lock()
 
@@ -63,7 +68,7 @@ class AzureMinter:
         if not _ACCOUNT.fullmatch(account) or not container:
             raise errors_map.unexpected("Azure", "a SAS", f"`{order.scope.bucket}` is no account and container")
         directory = (order.scope.writes or order.scope.reads)[0].rstrip("/")
-        if directory and not self._is_hierarchical(account):
+        if directory and not self._is_hierarchical(account, container, order.now):
             raise too_wide(
                 f"storage account {account} has no hierarchical namespace: a SAS there is for a whole container, wider than {directory}/"
             )
@@ -74,14 +79,29 @@ class AzureMinter:
         secret = {"account": account, "container": container, "sas": sas}
         return Minted(kind="azure", secret=secret, expires_at=ends.replace(microsecond=0))
 
-    def _is_hierarchical(self, account: str) -> bool:
-        if account not in self._kinds:
-            self._kinds[account] = self._hierarchical(account)
-        return self._kinds[account]
+    def _is_hierarchical(self, account: str, container: str, now: datetime) -> bool:
+        """An account that is has to stay so; one that is not is asked again, as it can be upgraded."""
+        if account not in self._known:
+            said = self._hierarchical
+            if not (said(account) if said else self._asked_hierarchical(account, container, now)):
+                return False
+            self._known.add(account)
+        return True
 
-    def _ask_hierarchical(self, account: str) -> bool:
-        with self._client(account) as client:
-            return bool(_asked("GetAccountInfo", client.get_account_information).get("is_hns_enabled"))
+    def _asked_hierarchical(self, account: str, container: str, now: datetime) -> bool:
+        """By a SAS of the container: Azure documents this question for keys and signatures, not for tokens (Get Account Information, 2026-11)."""
+        from azure.storage.blob import ContainerClient  # noqa: PLC0415 - optional
+
+        ends = now + BACKDATED
+        key = self._key(account, now, ends)
+        sas = signed(account, container, "", key, permission="r", starts=now - BACKDATED, ends=ends)
+        url = self._endpoint.format(account=account)
+        try:
+            with ContainerClient(url, container, credential=sas, **self._options) as client:
+                return _asked("GetAccountInfo", client.get_account_information).get("is_hns_enabled") is True
+        except PermissionDenied as error:
+            words = f"storage account {account} does not tell whether it is hierarchical"
+            raise too_wide(f"{words}; if it is, name it under `hierarchical_accounts` in broker.yaml") from error
 
     def _key(self, account: str, now: datetime, ends: datetime) -> Any:
         """A delegation key that outlives the lease; one serves many leases."""

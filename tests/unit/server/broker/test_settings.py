@@ -24,6 +24,7 @@ identity:
   ca_file: ca.pem
 principals:
   - {{job: train, target: neb, principal: serviceaccount-e00x}}
+hierarchical_accounts: [acmeckpt]
 """
 
 
@@ -42,6 +43,7 @@ def test_all_of_it():
     assert (found.url, found.listen) == (URL, ("0.0.0.0", 443))
     assert found.tls == ("/etc/skyplan/broker.pem", "/etc/skyplan/keys/broker.key")
     assert found.principals == (KnownPrincipal(job="train", target="neb", principal="serviceaccount-e00x"),)
+    assert found.hierarchical == ("acmeckpt",)
     trust = found.identity
     assert (trust.audience, trust.one_time, trust.ca_file) == (URL, False, "/etc/skyplan/ca.pem")
     assert trust.aws_sts == ("sts.us-east-1.amazonaws.com",)
@@ -68,6 +70,7 @@ def test_all_of_it():
         ),
         ("principal: serviceaccount-e00x", "principle: x", 10, "principal"),
         ("principals:", "principles:", 9, "principles"),
+        ("[acmeckpt]", "[acme-ckpt]", 11, "storage account"),
     ],
 )
 def test_what_is_not_safe_is_told_at_its_line(old, new, line, words):
