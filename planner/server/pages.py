@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
@@ -60,7 +61,10 @@ def _pages(pages: APIRouter, services: Services) -> None:
     told = services.runtime
 
     def shown(name: str, who: Who, refresh: int, **given: Any) -> Response:
+        kept = {n: given.pop(n) for n in ("after", "rank", "generation") if n in given}
+        more = urlencode({n: value for n, value in kept.items() if value not in {None, ""}})
         common = {"project": services.project, "who": who, "refresh_seconds": refresh, "every": EVERY_SECONDS}
+        common["kept"] = f"{more}&" if more else ""
         text = _templates().get_template(name).render(**common, **given)
         return HTMLResponse(text, headers=HEADERS)
 
@@ -70,7 +74,9 @@ def _pages(pages: APIRouter, services: Services) -> None:
         now = services.clock()
         views = watching.view(services.record, told, names, now, points=0, checkpoints=1) if names else ()
         more = names[-1] if len(names) == JOBS_AT_ONCE else None
-        return shown("jobs.html", who, refresh, views=views, next=more, now=now, left_out=watching.LEFT_OUT)
+        return shown(
+            "jobs.html", who, refresh, after=after, views=views, next=more, now=now, left_out=watching.LEFT_OUT
+        )
 
     @pages.get("/jobs/{job}")
     def job_(who: Who, job: JobPath, refresh: Refresh = 0) -> Response:
@@ -95,7 +101,8 @@ def _pages(pages: APIRouter, services: Services) -> None:
         chunks = told.logs(job, run.generation, rank=rank, limit=LOG_CHUNKS)
         lines = [f"r{c.seat.rank:02d} {line}" for c in chunks for line in plain(c.text.removesuffix("\n")).split("\n")]
         ranks = min(run.nodes, MAX_RANKS)
-        return shown("logs.html", who, refresh, job=job, run=run, ranks=ranks, lines=lines, now=services.clock())
+        given: dict[str, Any] = {"job": job, "run": run, "ranks": ranks, "lines": lines, "now": services.clock()}
+        return shown("logs.html", who, refresh, rank=rank, generation=generation, **given)
 
     @pages.get("/page.css")
     def style() -> Response:

@@ -154,6 +154,9 @@ def test_shown_anew_only_where_asked_for(bed: sb.Bed) -> None:
     assert "http-equiv" not in bed.client.get("/").text
     assert '<meta http-equiv="refresh" content="30">' in bed.client.get("/jobs/train?refresh=30").text
     assert bed.client.get("/?refresh=-1").status_code == 400
+    assert (
+        'href="?rank=1&amp;generation=1&amp;refresh=30"' in bed.client.get("/jobs/train/logs?generation=1&rank=1").text
+    )
 
 
 def test_an_empty_record_and_a_job_that_told_nothing_have_pages(bed: sb.Bed) -> None:
