@@ -47,6 +47,7 @@ class Reporter:
         self._failures = 0
         self._words = ""
         self._most = MOST_ITEMS
+        self._sent = 0
         self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
         self.first = threading.Event()
         """Joined, or told that the run is over."""
@@ -93,6 +94,7 @@ class Reporter:
         return 0.0 if more else IDLE_SECONDS
 
     def _exchange(self) -> bool:
+        self._sent = 0
         joined = self._plane.keep()
         if joined is not self._greeted:
             self._greeted = joined
@@ -102,6 +104,7 @@ class Reporter:
         items = self._spool.batch(self._most, MOST_BYTES)
         if not items:
             return False
+        self._sent = len(items)
         reply = self._plane.report(self._spool.stream, items)
         through = reply.get("through")
         if type(through) is not int or through < items[0]["seq"]:
@@ -116,12 +119,12 @@ class Reporter:
 
     def _left_out(self, denied: Denied) -> bool:
         """Whether there is something to try at once: fewer items, or the ones after the item that cannot be taken."""
-        items = self._spool.batch(self._most, MOST_BYTES)
-        if not items or self._plane.joined is None:
+        if not self._sent:
             return False  # it was not a report
-        if len(items) > 1:
-            self._most = len(items) // 2
+        if self._sent > 1:
+            self._most = self._sent // 2
             return True
+        items = self._spool.batch(1, MOST_BYTES)
         self._told(f"a report was left out, the control plane cannot take it: {items[0]['kind']}: {denied}")
         self._spool.taken(items[0]["seq"])
         return True
