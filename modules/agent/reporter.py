@@ -90,6 +90,8 @@ class Reporter:
             if denied.word == "malformed" and self._left_out(denied):
                 return 0.0
             return self._failed(f"{denied.code} {denied}".strip(), None)
+        except Exception as error:  # noqa: BLE001 - a disk that is full, a token file that is gone: a thread that ended would be silent for good
+            return self._failed(f"{type(error).__name__}: {error}", None)
         self._failures, self._words = 0, ""
         return 0.0 if more else IDLE_SECONDS
 

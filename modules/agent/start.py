@@ -9,7 +9,7 @@ import random
 import threading
 from typing import TYPE_CHECKING, Any
 
-from .errors import Away, Denied
+from .errors import AgentError, Away, Denied
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +77,7 @@ class Start:
         while not self._over.is_set():
             try:
                 return attempt()
-            except (Away, OSError) as away:
+            except (Away, AgentError, OSError) as away:
                 text = str(away)
             except Denied as denied:
                 if denied.final:

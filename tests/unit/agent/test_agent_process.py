@@ -463,3 +463,16 @@ def test_the_environment_is_the_protocols(node: Node, plane: Plane) -> None:
 def test_a_command_that_is_not_there(node: Node, plane: Plane) -> None:
     assert done(node.start("/nowhere/at/all"))[0] == 127
     assert [i["code"] for i in plane.kinds("exit")] == [127]
+
+
+def test_a_token_that_comes_late_is_waited_for(node: Node, plane: Plane) -> None:
+    """Whatever goes wrong while it reports, the agent tries again."""
+    node.token.unlink()
+    agent = node.start("true")
+    until(lambda: node.exists("spool"))
+    time.sleep(0.5)
+    node.token.write_text("late")
+    code, told = done(agent)
+    assert code == 0
+    assert "token cannot be read" in told
+    assert [body["proof"]["value"] for body in plane.paths("/v1/join")] == ["late"]
