@@ -166,9 +166,8 @@ class World:
         newest = self.machines[-1]
         match step.word:
             case "agent":
-                for _ in range(step.number % 6):
-                    self.agent(newest, "ok")
-                self.agent(newest, step.fate)
+                for _ in range(1 + step.number % 6):
+                    self.agent(newest, step.fate)
             case "train":
                 self.train(newest, step.number)
             case "checkpoint":
