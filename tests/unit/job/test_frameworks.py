@@ -46,10 +46,10 @@ def python_with(*names: str) -> str:
 
 
 class Seat:
-    project, job, rank, nodes = "acme", "train", 0, 1
+    project, job = "acme", "train"
 
-    def __init__(self, generation: int):
-        self.generation = generation
+    def __init__(self, generation: int, rank: int = 0, nodes: int = 1):
+        self.generation, self.rank, self.nodes = generation, rank, nodes
 
 
 class Node:
@@ -68,7 +68,20 @@ class Node:
         path = self.folder / "curve"
         return dict(map(json.loads, path.read_text().splitlines())) if path.exists() else {}
 
-    def start(self, *, world: int = 1, resumed: Resumed | None = None, **other: str) -> list[subprocess.Popen[bytes]]:
+    def ranked(self, rank: int, *, apart: bool) -> dict[str, str]:
+        """Ranks of one node, or (`apart`) each of a node of its own."""
+        if not apart:
+            return {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+        own = {
+            "SKYPLAN_RANK": str(rank),
+            "SKYPLAN_NODES": "2",
+            "SKYPLAN_CHECKPOINTS": str(self.at / f"checkpoints-{rank}"),
+        }
+        return {"RANK": str(rank), "LOCAL_RANK": "0", **own}
+
+    def start(
+        self, *, world: int = 1, apart: bool = False, resumed: Resumed | None = None, **other: str
+    ) -> list[subprocess.Popen[bytes]]:
         self.generation += 1
         self.at = self.folder / f"g{self.generation}"
         self.at.mkdir()
@@ -109,7 +122,7 @@ class Node:
             return [
                 subprocess.Popen(
                     [self.python, str(FRAMEWORKS / self.program)],
-                    env={**given, **({"RANK": str(rank), "LOCAL_RANK": str(rank)} if "WORLD_SIZE" in given else {})},
+                    env={**given, **(self.ranked(rank, apart=apart) if "WORLD_SIZE" in given else {})},
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     stdin=subprocess.DEVNULL,
@@ -229,6 +242,27 @@ class TestRanks:
         assert resumed
         found = parse((resumed.folder / MANIFEST).read_bytes())
         assert (found.framework, found.world_size) == ("torch.distributed.checkpoint", 2)
+        assert sorted(file.path for file in found.files) == [".metadata", "__0_0.distcp", "__1_0.distcp"]
+        node.ended(node.start(resumed=resumed))
+        assert {step: pytest.approx(loss, rel=1e-5) for step, loss in expected.items()} == node.curve
+
+    def test_two_nodes_make_one_checkpoint_of_their_parts(self, tmp_path: Path) -> None:
+        expected = whole_curve(tmp_path, "dcp.py", "torch")
+        node = Node(tmp_path / "two", "dcp.py", "torch")
+        first = node.start(world=2, apart=True, TEST_HOLD=str(HOLD))
+        node.until(first, lambda: HOLD in node.curve)
+        node.ask()
+        node.ended(first)
+        ups = [
+            Uploader(node.store, Seat(1, rank, 2), lambda *_: None, folder=node.at / f"checkpoints-{rank}", key=KEY)
+            for rank in range(2)
+        ]
+        assert [up.once() for up in ups] == [False, True]
+        assert ups[0].once()
+        resumed = resume(node.store, None, Seat(2, 0, 2), node.folder / "resumed", key=KEY)
+        assert resumed
+        found = parse((resumed.folder / MANIFEST).read_bytes())
+        assert (found.nodes, found.world_size) == (2, 2)
         assert sorted(file.path for file in found.files) == [".metadata", "__0_0.distcp", "__1_0.distcp"]
         node.ended(node.start(resumed=resumed))
         assert {step: pytest.approx(loss, rel=1e-5) for step, loss in expected.items()} == node.curve
