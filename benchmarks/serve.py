@@ -156,7 +156,7 @@ class Agent:
             self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port, limit=4096)
         assert self.reader
         self.seq += 1
-        at = now().isoformat()
+        at = now().isoformat(timespec="microseconds").replace("+00:00", "Z")
         item = {"seq": self.seq, "kind": "progress", "at": at, "step": self.seq, "loss": 0.5, "rate": 2.0}
         body = json.dumps({"stream": self.stream, "items": [item]}).encode()
         began = time.perf_counter()
@@ -240,7 +240,7 @@ def main() -> None:
         url = given.database or f"sqlite:///{folder}/record.sqlite"
         tokens = prepare(url, given.agents or (64 if given.what == "rate" else 10_000))
         command = [sys.executable, __file__, "serve", "--database", url]
-        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=env) as server:
             assert server.stdout
             try:

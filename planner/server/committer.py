@@ -56,6 +56,8 @@ class Committer:
         self._bytes = 0
         self._thread: threading.Thread | None = None
         self._stopped = False
+        self._pending: dict[asyncio.Future[Delivered], float] = {}
+        self._timer: asyncio.TimerHandle | None = None
 
     async def submit(self, report: Report, size: int) -> Delivered:
         """What became of it.  `size`: bytes it takes while it waits.  Raises Busy."""
@@ -73,12 +75,24 @@ class Committer:
                 self._thread = threading.Thread(target=self._work, name="committer", daemon=True)
                 self._thread.start()
             self._changed.notify()
-        # cheaper than a timeout's context, and this is the hot way
-        timer = loop.call_later(PATIENCE_SECONDS, _late, future)
+        # one timer for all: a timer for each report costs more than all else here
+        self._pending[future] = loop.time() + PATIENCE_SECONDS
+        if self._timer is None:
+            self._timer = loop.call_later(PATIENCE_SECONDS / 10, self._tick, loop)
         try:
             return await future
         finally:
-            timer.cancel()
+            del self._pending[future]
+
+    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Tell whoever has waited too long."""
+        now = loop.time()
+        for future, until in self._pending.items():
+            if until > now:
+                break
+            if not future.done():
+                future.set_exception(Busy("the database is slow"))
+        self._timer = loop.call_later(PATIENCE_SECONDS / 10, self._tick, loop) if self._pending else None
 
     def stop(self) -> None:
         """Write what waits, then end.  Blocks."""
@@ -144,11 +158,6 @@ class Committer:
             except Exception as alone:  # noqa: BLE001 - as above
                 results += self._apart([waiting], alone)
         return results
-
-
-def _late(future: asyncio.Future[Delivered]) -> None:
-    if not future.done():
-        future.set_exception(Busy("the database is slow"))
 
 
 def _answer(answers: list[tuple[_Waiting, Delivered | Exception]]) -> None:

@@ -84,14 +84,14 @@ def _item(found: Any, now: datetime, latest: datetime) -> Item:
         raise _malformed("`seq` must be a whole number from 1")
     kind = fields.get("kind")
     at = _time(fields.get("at"), now, latest)
-    checks = _CHECKS.get(kind) if isinstance(kind, str) else None
-    if checks is None:
+    known = _KINDS.get(kind) if isinstance(kind, str) else None
+    if known is None:
         return _event(seq, at, f"kind {_shown(kind)} is not known here")
     try:
-        body = _body(fields, checks)
+        body = _body(fields, known[1])
     except _Wrong as wrong:
         return _event(seq, at, f"{kind}: {wrong}")
-    return Item(seq=seq, kind=Kind(kind), at=at, body=body)
+    return Item(seq=seq, kind=known[0], at=at, body=body)
 
 
 def _event(seq: int, at: str, text: str) -> Item:
@@ -222,7 +222,7 @@ def _malformed(reason: str) -> Refused:
     return Refused(Refusal.MALFORMED, reason)
 
 
-_CHECKS: Final[dict[str, dict[str, tuple[bool, Check]]]] = {
+_CHECKS: Final[dict[Kind, dict[str, tuple[bool, Check]]]] = {
     Kind.HEARTBEAT: {"gpu_memory_mib": (False, _whole), "gpu_utilization_percent": (False, _number)},
     Kind.PROGRESS: {
         "step": (True, _whole),
@@ -245,3 +245,4 @@ _CHECKS: Final[dict[str, dict[str, tuple[bool, Check]]]] = {
     Kind.EVENT: {"word": (True, _word), "text": (True, _text(2048))},
     Kind.EXIT: {"code": (True, _signed), "signal": (False, _signed)},
 }
+_KINDS: Final = {kind.value: (kind, checks) for kind, checks in _CHECKS.items()}
