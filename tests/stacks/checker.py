@@ -98,8 +98,8 @@ def _things(document: Document) -> Iterator[str]:
             for name, given in named.items():
                 at = f"{kind}.{name}"
                 yield from _meta(given, at, data=section == "data")
-                configured = document["provider"].get(provider, [])
-                if given.get("provider", provider) not in {
+                configured = document.get("provider", {}).get(provider, [])
+                if str(given.get("provider", provider)) not in {
                     f"{provider}.{one['alias']}" if "alias" in one else provider for one in configured
                 }:
                     yield f"{at}: no such provider {given.get('provider', provider)}"

@@ -15,7 +15,7 @@ Document = dict[str, Any]
 Path = tuple[str | int, ...]
 #: not a name of any argument of any type
 SUFFIX = "_of_nothing"
-META = ("for_each", "lifecycle", "depends_on")
+META = ("for_each", "lifecycle", "depends_on", "provider")
 _OTHER_TYPE: dict[str, Any] = {
     "string": {"not": "text"},
     "number": "many",
@@ -77,18 +77,15 @@ def arguments(document: Document) -> Iterator[Argument]:
                 at = (section, type_, name)
                 for key in META:
                     if key in given:
-                        kind = {"for_each": "map", "lifecycle": "block", "depends_on": "list"}[key]
+                        kind = {"for_each": "map", "lifecycle": "block", "depends_on": "list", "provider": "string"}[
+                            key
+                        ]
                         yield Argument(path=(*at, key), kind=kind, required=False, shape=f"{type_}.{key}")
                 for key in given.get("lifecycle", {}):
                     yield Argument(path=(*at, "lifecycle", key), kind="list", required=False, shape=f"lifecycle.{key}")
                 plain = {key: value for key, value in given.items() if key not in META}
                 yield from _inside(body, plain, at, type_)
-    for provider, (settings,) in document.get("provider", {}).items():
-        for key in settings:
-            kind = SETTINGS[provider][key]
-            word = kind.rstrip("!").partition("(")[0].replace("blocks", "block")
-            path: Path = ("provider", provider, 0, key)
-            yield Argument(path=path, kind=word, required=kind.endswith("!"), shape=f"provider.{provider}.{key}")
+    yield from _settings(document)
     for key in document["terraform"]:
         kind = "block"
         yield Argument(path=("terraform", key), kind=kind, required=True, shape=f"terraform.{key}")
@@ -98,6 +95,18 @@ def arguments(document: Document) -> Iterator[Argument]:
                 needed = key != "description"
                 kind = "any" if key == "value" else "string"
                 yield Argument(path=(section, name, key), kind=kind, required=needed, shape=f"{section}.{key}")
+
+
+def _settings(document: Document) -> Iterator[Argument]:
+    """Of providers."""
+    for provider, (settings,) in document.get("provider", {}).items():
+        for key in settings:
+            if key == "alias":  # a name of ours; that what it makes says the same is the checker's
+                continue
+            kind = SETTINGS[provider][key]
+            word = kind.rstrip("!").partition("(")[0].replace("blocks", "block")
+            path: Path = ("provider", provider, 0, key)
+            yield Argument(path=path, kind=word, required=kind.endswith("!"), shape=f"provider.{provider}.{key}")
 
 
 def _inside(body: Document, given: Document, at: Path, shape: str) -> Iterator[Argument]:

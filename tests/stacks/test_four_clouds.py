@@ -82,6 +82,9 @@ class TestEveryStackOfEveryCloud:
     def test_lets_nodes_read_data_write_checkpoints_and_nothing_else(self, stacks, case):
         assert rules.broken("rights", stacks(case)) == []
 
+    def test_makes_what_the_broker_becomes_and_lets_nobody_else_become_it(self, stacks, case):
+        assert rules.broken("minted", stacks(case)) == []
+
     def test_buys_the_capacity_that_was_planned(self, stacks, case):
         assert rules.broken("capacity", stacks(case)) == []
 

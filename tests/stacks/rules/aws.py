@@ -294,6 +294,8 @@ def rights(r: Rendered) -> Found:
     role = of_type(r.acc, "aws_iam_role").get("node", {})
     if role.get("path") != f"/skyplan/{r.case.access.project}/" or "managed_policy_arns" in role:
         yield "the role is outside skyplan's path"
+    if role.get("permissions_boundary") != r.case.access.permissions_boundary:
+        yield "the role is not within the target's boundary"
 
 
 def planned(r: Rendered) -> Found:

@@ -50,6 +50,8 @@ def minted(r: Rendered) -> Found:
         check = {Cloud.AWS: _aws, Cloud.GCP: _gcp, Cloud.NEBIUS: _nebius}[one.cloud]
         yield from check(r, one, label)
         yield from _made_by(r, one, label, own=own)
+        if not own:
+            yield from _provider(r, one, label)
 
 
 def _made_by(r: Rendered, one: DataIdentity, label: str, *, own: bool) -> Found:
@@ -90,11 +92,21 @@ def _aws(r: Rendered, one: DataIdentity, label: str) -> Found:
         ("StringEquals", "aws:RequestTag/skyplan:job"),
     }:
         yield f"trust: {asked}"
+    rendered = [
+        documents[f"{label}-{policy.name}"]["statement"] == [_as_written(s) for s in policy.document["Statement"]]
+        for policy in one.policies
+    ]
+    if trust.get("effect") != "Allow" or not all(rendered):
+        yield "the role's rights are not what was worked out"
+    if role.get("tags", {}).get("skyplan:job") != r.case.workload.name or not role.get("description"):
+        yield "the role does not say whose it is"
     found: set[tuple[str, bool]] = set()
     for policy in of_type(r.acc, "aws_iam_role_policy").values():
         if policy["role"] != f"${{aws_iam_role.{label}.name}}":
             continue
         name = policy["policy"].removeprefix("${data.aws_iam_policy_document.").removesuffix(".json}")
+        if policy.get("name") != name.removeprefix(f"{label}-"):
+            yield f"{name} is called {policy.get('name')}"
         for statement in documents[name]["statement"]:
             if set(statement["actions"]) <= {"s3:ListBucket", "kms:Decrypt", "kms:GenerateDataKey"}:
                 continue
@@ -102,6 +114,38 @@ def _aws(r: Rendered, one: DataIdentity, label: str) -> Found:
             uri = resource.replace("arn:aws:s3:::", "s3://").removesuffix("*")
             found.add((uri, "s3:PutObject" in statement["actions"]))
     yield from _same(found, _places(r, "s3://"))
+
+
+def _as_written(statement: dict[str, Any]) -> dict[str, Any]:
+    """An IAM statement as the data source has it."""
+    conditions = [
+        {"test": test, "variable": variable, "values": values}
+        for test, keys in sorted(statement.get("Condition", {}).items())
+        for variable, values in sorted(keys.items())
+    ]
+    made = {
+        "sid": statement["Sid"],
+        "effect": statement["Effect"],
+        "actions": statement["Action"],
+        "resources": statement["Resource"],
+    }
+    return {**made, "condition": conditions} if conditions else made
+
+
+def _provider(r: Rendered, one: DataIdentity, label: str) -> Found:
+    """In the account that holds the identity, as its deployer."""
+    name = {Cloud.AWS: "aws", Cloud.GCP: "google", Cloud.NEBIUS: "nebius"}[one.cloud]
+    wanted: dict[str, Any] = {
+        Cloud.AWS: {
+            "allowed_account_ids": [one.account],
+            "assume_role": [{"role_arn": one.role_arn, "session_name": "skyplan"}] if one.role_arn else None,
+        },
+        Cloud.GCP: {"project": one.account, "impersonate_service_account": one.role_arn},
+        Cloud.NEBIUS: {"parent_id": one.account, "impersonate_service_account_id": one.role_arn},
+    }[one.cloud]
+    (settings,) = [given for given in r.acc["provider"][name] if given.get("alias") == label]
+    if {key: settings.get(key) for key in wanted} != wanted:
+        yield f"{settings}"
 
 
 def _gcp(r: Rendered, one: DataIdentity, label: str) -> Found:
