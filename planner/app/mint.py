@@ -107,10 +107,10 @@ class Broker:
         wanted, seat = asking.wanted, asking.wanted.seat
         self.ledger.check(seat)
         run, plan = self._approved(seat)
-        piece = self._piece(plan, asking.who)
+        whole, piece = self._piece(plan, asking.who)
         self._same_node(asking)
-        # rights are the place's; which of the plan's placements was launched makes no difference to them
-        found = allowed(plan.grants.get(piece.grants_digest, ()), wanted)
+        # grants are those of the whole, paths those of the part; which of the plan's placements was launched makes no difference to either
+        found = allowed(plan.grants.get(whole.grants_digest, ()), wanted)
         id_ = self.lease_id()
         order = self._order(_Judged(plan=plan, piece=piece, found=found, run=run, seat=seat), id_, now)
         minted = self.minters.minter(found.store.value).mint(order)
@@ -139,16 +139,16 @@ class Broker:
             raise NotGranted(f"the plan of {seat.run} is of another job")
         return run, plan
 
-    def _piece(self, plan: PlacementPlan, who: NodeIdentity) -> Placement:
+    def _piece(self, plan: PlacementPlan, who: NodeIdentity) -> tuple[Placement, Placement]:
         if who.scheme not in TAKEN:
             raise Refused(
                 Refusal.IDENTITY,
                 f"the broker takes no proof by `{who.scheme}`: it must say whose rights the machine has, and for whom",
             )
-        piece = self.nodes.piece(plan, who)
-        if piece is None:
+        found = self.nodes.piece(plan, who)
+        if found is None:
             raise Refused(Refusal.IDENTITY, f"the proof is of no node identity of job {plan.name}")
-        return piece
+        return found
 
     def _same_node(self, asking: Asking) -> None:
         """The seat's own machine, with its own key."""

@@ -42,12 +42,12 @@ class NodeNames:
     project: Project
     principals: tuple[KnownPrincipal, ...] = ()
 
-    def piece(self, plan: PlacementPlan, who: NodeIdentity) -> Placement | None:
-        """The first of the plan's placements, or parts, whose nodes run as that identity; None where it is none of this job's.
+    def piece(self, plan: PlacementPlan, who: NodeIdentity) -> tuple[Placement, Placement] | None:
+        """The first of the plan's placements that has nodes of that identity, and which part of it they are; None where it is none of this job's.
 
         All placements of one place share one identity, so which of them it is makes no difference to what may be minted.
         """
-        return next((piece for piece in _pieces(plan.ranked) if self._is(plan.name, piece, who)), None)
+        return next((found for found in _pieces(plan.ranked) if self._is(plan.name, found[1], who)), None)
 
     def _is(self, job: str, piece: Placement, who: NodeIdentity) -> bool:
         if not who.principal or who.cloud != piece.cloud:
@@ -101,6 +101,6 @@ def same_machine(recorded: str, who: NodeIdentity) -> bool:
             return False
 
 
-def _pieces(ranked: Sequence[Placement]) -> Iterator[Placement]:
+def _pieces(ranked: Sequence[Placement]) -> Iterator[tuple[Placement, Placement]]:
     for placement in ranked:
-        yield from placement.pieces
+        yield from ((placement, piece) for piece in placement.pieces)

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from planner.app.mint_rules import NotGranted
+from planner.app.rights import grants_digest
 from planner.model.errors import CloudError, PermissionDenied, Unavailable
 from planner.model.offer import Cloud
 from planner.model.plan import to_document
@@ -322,14 +323,14 @@ def test_grants_are_those_of_the_place_where_the_node_is(tmp_path):
 def test_a_part_of_a_split_job_is_a_place_of_its_own(tmp_path):
     bed = Bed(tmp_path, cloud=Cloud.GCP, store=Store.GCS)
     aws = plan(Cloud.AWS, workload(Store.GCS))
-    whole = replace(
-        bed.plan.ranked[0],
-        parts=(bed.plan.ranked[0], replace(aws.ranked[0], first_rank=2)),
-    )
+    # as planning makes it: parts have no grants of their own, the whole has all of theirs
+    rights = tuple(sorted({g for p in (bed.plan, aws) for grants in p.grants.values() for g in grants}))
+    parts = tuple(replace(p.ranked[0], grants_digest="", first_rank=2 * n) for n, p in enumerate((bed.plan, aws)))
+    whole = replace(bed.plan.ranked[0], parts=parts, grants_digest=grants_digest(rights))
     split = replace(
         bed.plan,
         ranked=(whole,),
-        grants={**bed.plan.grants, **aws.grants},
+        grants={whole.grants_digest: rights},
         access={**bed.plan.access, **aws.access},
     )
     write(bed.folder, split)
