@@ -17,6 +17,9 @@ def test_every_data_file_is_packaged() -> None:
         p
         for root in ("planner", "stacks", "modules", "catalog")
         for p in (ROOT / root).rglob("*")
-        if p.is_file() and p.suffix not in (".py", ".pyc") and "__pycache__" not in p.parts
+        if p.is_file()
+        and "__pycache__" not in p.parts
+        # a folder without `__init__.py` is no package: what lies in it is data, code too
+        and (p.suffix not in (".py", ".pyc") or not (p.parent / "__init__.py").exists())
     }
     assert present - packaged == set()
