@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from planner.iam.grants import SECRET_STORES
-from planner.iam.paths import reach
+from planner.iam.paths import data_paths
 from planner.model.errors import InputError
 from planner.model.offer import Cloud, Fabric, InstanceType
 from planner.model.reach import Reach
@@ -91,8 +91,11 @@ def _no_session(cloud: Cloud) -> str:
 
 def _of_stores(workload: Workload, project: Project, target: Target) -> str:
     """Data that skyplan itself has to bring to the node, and that it has no credentials for; what a job streams it may reach with its own."""
-    for d in workload.data:
-        if (d.mount or d.copy_to) and reach(d.at, project, target.cloud) is Reach.BROKER:
+    brought = [d for d in workload.data if d.mount or d.copy_to]
+    # not `reach` alone: a prefix that is also written goes by the broker, and so may a second identity of one cloud
+    ways = {path.uri: path.reach for path in data_paths(workload, project, target, target.cloud)} if brought else {}
+    for d in brought:
+        if ways[d.at.uri] is Reach.BROKER:
             what = "mounted" if d.mount else "copied"
             return f"{d.at.uri} cannot be {what} on nodes in {target.cloud.value}: they have no credentials for it in this version"
     return ""

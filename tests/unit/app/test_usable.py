@@ -165,3 +165,11 @@ def test_under_the_agent_a_tag_that_metadata_does_not_take_keeps_a_job_off_aws(t
     found = planned(tmp_path, tags, project=controlled(), gpu="H100:8")
     assert "aws" not in clouds(found)
     assert "nodes under the agent on aws read their tags" in reasons(found)
+
+
+def test_what_goes_by_leases_is_not_mounted(tmp_path: Path) -> None:
+    """The node would stop at boot: leases are the running job's, and the mount comes before it."""
+    data = 'data: [{uri: "s3://acme-ckpt/m/", size: 1GB, region: us-east-1, mount: /data}]\n' + CHECKPOINTS
+    here = "constraints: {clouds: [aws]}\n"
+    assert clouds(planned(tmp_path, data + here, project=controlled())) == {"aws"}
+    assert clouds(planned(tmp_path, data + here, project=controlled(BROKER, MINTS))) == set()
