@@ -35,7 +35,7 @@ def wrong(text: str) -> list[tuple[str, int]]:
 
 def test_the_example() -> None:
     settings = good(EXAMPLE)
-    assert settings.listen == ("0.0.0.0", 8443)
+    assert settings.listen == ("0.0.0.0", 443)
     assert settings.tls == ("tls/server.pem", "tls/server.key")
     assert settings.identity.audience == settings.url == "https://skyplan.example.com"
     (google,) = settings.identity.gcp
