@@ -26,6 +26,7 @@ import signal as signals
 import sys
 import tempfile
 import time
+from concurrent import futures
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -39,6 +40,7 @@ MAX_LINE_BYTES = 4096
 MAX_METRICS = 32
 _FOLDER = re.compile(r"\.?step-([0-9]{12})(?:-([1-9][0-9]*))?")
 _LOCK = ".skyplan-lock"
+_HASHERS = min(8, os.cpu_count() or 1)
 _STORED = ".stored"  # the agent keeps the names of what it has put away there
 
 
@@ -277,10 +279,11 @@ class _Making:
     def finish(self) -> None:
         part = int(os.environ.get("SKYPLAN_NODES") or 1) > 1
         rank = int(os.environ.get("SKYPLAN_RANK") or 0)
-        files = [
-            _flushed(self.new, path)
-            for path in sorted(_files(self.new), key=lambda path: path.relative_to(self.new).as_posix())
-        ]
+        paths = sorted(_files(self.new), key=lambda path: path.relative_to(self.new).as_posix())
+        with futures.ThreadPoolExecutor(
+            _HASHERS
+        ) as pool:  # hashing lets other threads run, and the job waits for all of it
+            files = list(pool.map(lambda path: _flushed(self.new, path), paths))
         document = self._document(files)
         if part:
             document["rank"] = rank
