@@ -283,7 +283,7 @@ class _Making:
         with futures.ThreadPoolExecutor(
             _HASHERS
         ) as pool:  # hashing lets other threads run, and the job waits for all of it
-            files = list(pool.map(lambda path: _flushed(self.new, path), paths))
+            files = list(pool.map(_flushed, [self.new] * len(paths), paths))
         document = self._document(files)
         if part:
             document["rank"] = rank
