@@ -23,7 +23,7 @@ from typing import Final, Protocol
 
 from planner.app.compose import hard_end_hours
 from planner.app.mint_keys import BoundKeys
-from planner.app.mint_nodes import NodeNames, same_machine
+from planner.app.mint_nodes import NodeNames
 from planner.app.mint_plans import ApprovedPlans
 from planner.app.mint_rules import Allowed, NotGranted, Wanted, allowed, lifetime_seconds
 from planner.clouds.mint.port import Minted, Minters, Order
@@ -31,7 +31,7 @@ from planner.model.control_names import SESSION_TAGS, data_identity
 from planner.model.offer import Cloud
 from planner.model.plan import Placement, PlacementPlan
 from planner.model.record import Run, moment, stamp
-from planner.model.runtime import CredentialIssue, NodeIdentity, Refusal, Refused, Seat
+from planner.model.runtime import CredentialIssue, NodeIdentity, Refusal, Refused, Seat, same_machine
 from planner.model.workload import Store, Workload
 from planner.spec.normal import workload_from_document
 

@@ -82,25 +82,6 @@ class NodeNames:
                 return False
 
 
-def same_machine(recorded: str, who: NodeIdentity) -> bool:
-    """Whether the machine that the platform names is the one that the record has.  Either may not know: then the other cannot contradict.
-
-    The record has what Terraform calls a machine: a path on GCP and Azure, whose end is the name.
-    """
-    if not (recorded and who.instance_id) or recorded == who.instance_id:
-        return True
-    mine, theirs = recorded.lower(), who.instance_id.lower()
-    match who.cloud:
-        case "gcp":
-            return mine == f"projects/{who.account}/zones/{who.where}/instances/{theirs}".lower()
-        case "azure":
-            return mine.startswith(f"/subscriptions/{who.account}/".lower()) and mine.endswith(
-                f"/virtualmachines/{theirs}"
-            )
-        case _:
-            return False
-
-
 def _pieces(ranked: Sequence[Placement]) -> Iterator[tuple[Placement, Placement]]:
     for placement in ranked:
         yield from ((placement, piece) for piece in placement.pieces)

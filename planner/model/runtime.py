@@ -94,6 +94,27 @@ class NodeIdentity:
     expires_at: str = ""
 
 
+def same_machine(recorded: str, who: NodeIdentity) -> bool:
+    """Whether the machine that the platform names is the one that the record has.  Either may not know: then the other cannot contradict.
+
+    The record has what Terraform calls a machine: on GCP and Azure a path, in which project, zone and subscription stand too, and whose end is the name.
+    """
+    if not (recorded and who.instance_id) or recorded == who.instance_id:
+        return True
+    path, name = recorded.lower(), who.instance_id.lower()
+    match who.cloud:
+        case "gcp":
+            parts = path.split("/")
+            whole = len(parts) == 6 and parts[::2] == ["projects", "zones", "instances"] and parts[5] == name  # noqa: PLR2004
+            return whole and who.account in {"", parts[1]} and who.where in {"", parts[3]}
+        case "azure":
+            account = who.account.lower()
+            mine = path.startswith(f"/subscriptions/{account}/" if account else "/subscriptions/")
+            return mine and path.endswith(f"/providers/microsoft.compute/virtualmachines/{name}")
+        case _:
+            return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Seat:
     """A node's place in a job: one rank of one generation."""

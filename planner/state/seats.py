@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
 from planner.model.record import moment, stamp
-from planner.model.runtime import Joined, NodeIdentity, Refusal, Refused, Seat, Session
+from planner.model.runtime import Joined, NodeIdentity, Refusal, Refused, Seat, Session, same_machine
 from planner.state import rows, tables
 from planner.state.bulk import CHUNK
 from planner.state.guards import Row, run_of, upsert
@@ -143,7 +143,9 @@ def _same_machine(run: Row, node: Row | None, wanted: Admission) -> None:
         raise Refused(
             Refusal.IDENTITY, f"rank {wanted.seat.rank} of {wanted.seat.run} is on {place.cloud}, not on {said.cloud}"
         )
-    if node is not None and node["instance_id"] and node["instance_id"] != claimed:
+    # the record has what Terraform calls it, which on GCP and Azure is a path
+    named = replace(said, cloud=said.cloud or place.cloud, instance_id=claimed)
+    if node is not None and node["instance_id"] and not (claimed and same_machine(node["instance_id"], named)):
         raise Refused(
             Refusal.IDENTITY, f"rank {wanted.seat.rank} of {wanted.seat.run} is another machine than {claimed}"
         )

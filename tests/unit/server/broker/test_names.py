@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from planner.app.mint_nodes import NodeNames, same_machine
+from planner.app.mint_nodes import NodeNames
 from planner.model.offer import Cloud
-from planner.model.runtime import NodeIdentity
+from planner.model.runtime import NodeIdentity, same_machine
 from planner.model.workload import Store
 from tests.unit.server.broker.bed import ACCOUNTS, PROJECT, SUBSCRIPTION, node, plan, recorded, workload
 
