@@ -1,6 +1,6 @@
 """What this node asks of the control plane and of the broker, in the words of docs/node-protocol.md.  Holds the session; decides no pause and no retry.
 
-    Plane.join() renew() report(stream, items) cut(document) chosen() peers(...)      raise Away (may pass) or Denied (a word to act on)
+    Plane.join() renew() report(stream, items) cut(document) chosen() meet(…) peers(…)      raise Away (may pass) or Denied (a word to act on)
     Broker.lease(uri, access)                                                         the same
 
 A session that is known no more, or over, is `Away` with the word `unknown`, and the next question joins anew.  `memory`: where the session is kept over a
@@ -107,7 +107,20 @@ class Plane:
 
     def chosen(self) -> dict[str, Any] | None:
         """GET /v1/cut; None while rank 0 has not chosen."""
-        return self._ask("GET", "/v1/cut", None, later=True) or None
+        answer = self._ask("GET", "/v1/cut", None, later=True)
+        return None if answer.get("cut") is None else answer
+
+    def meet(self, name: str, public_key: str, endpoint: str) -> dict[str, Any]:
+        """POST /v1/peers: `{"peers", "missing"}`."""
+        return self._ask("POST", "/v1/peers", {"name": name, "public_key": public_key, "endpoint": endpoint})
+
+    def peers(self, wait_seconds: float) -> dict[str, Any]:
+        """GET /v1/peers: the same, held back until all have come, or so long."""
+        return self._ask("GET", f"/v1/peers?wait={wait_seconds:.3f}", None, later=True)
+
+    def close(self) -> None:
+        """Let the connection go."""
+        self._link.close()
 
     def _ask(self, method: str, path: str, document: Any, *, later: bool = False) -> dict[str, Any]:
         with self._one:
@@ -116,7 +129,7 @@ class Plane:
             bearer = self._bearer
         answer = self._link.ask(method, path, document, bearer=bearer)
         if later and answer.status == 202:  # noqa: PLR2004 - accepted, not there yet
-            return {}
+            return answer.document
         try:
             return judged(answer)
         except Denied as denied:

@@ -3,7 +3,7 @@
     {"job": "train", "generation": 3, "name": "r01", "tunnel_address": "10.251.0.2", "endpoint": "203.0.113.9:51820",
      "rendezvous": {"url": "http://198.51.100.4:8443", "secret_file": "/run/skyplan/join.secret"}}
 
-Instead of `rendezvous`, `peers` gives keys that an operator exchanged: [{name, public_key, endpoint, tunnel_address}, …].
+Instead of `rendezvous`, `control_plane` names this node's agent.json, and the nodes meet there by the sessions of their own identities; or `peers` gives keys that an operator exchanged: [{name, public_key, endpoint, tunnel_address}, …].
 Optional: interface (wg0), listen_port (the endpoint's), mtu, or underlay_mtu (1500) from which it follows, master (r00), run_folder
 (/run/skyplan), env_file (RUN_FOLDER/INTERFACE.env), verify_seconds (60), rendezvous.timeout_seconds (1800), rendezvous.ca_file.
 """
@@ -34,7 +34,18 @@ _INTERFACE = re.compile(r"[a-z][a-z0-9_-]{0,14}", re.ASCII)
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}", re.ASCII)
 _FIELDS = frozenset(
     {
-        *("job", "generation", "name", "tunnel_address", "endpoint", "rendezvous", "peers", "interface", "listen_port"),
+        *(
+            "job",
+            "generation",
+            "name",
+            "tunnel_address",
+            "endpoint",
+            "rendezvous",
+            "control_plane",
+            "peers",
+            "interface",
+            "listen_port",
+        ),
         *("mtu", "underlay_mtu", "master", "run_folder", "env_file", "verify_seconds"),
     }
 )
@@ -63,8 +74,16 @@ class Meeting:
 
 
 @dataclass(frozen=True)
+class SessionMeeting:
+    """The peers are learnt from the control plane that `agent_config` names."""
+
+    agent_config: str
+    timeout_seconds: float
+
+
+@dataclass(frozen=True)
 class TunnelConfig:
-    """One node's side of the tunnel.  Exactly one of `meeting` and `peers` is set."""
+    """One node's side of the tunnel.  Exactly one of `meeting`, `session` and `peers` is set."""
 
     job: str
     generation: int
@@ -79,6 +98,7 @@ class TunnelConfig:
     env_file: str
     verify_seconds: float
     meeting: Meeting | None
+    session: SessionMeeting | None
     peers: tuple[Peer, ...] | None
 
     @property
@@ -109,8 +129,9 @@ def parse(document: Any) -> TunnelConfig:
     folder = fields.text("run_folder", is_absolute, "an absolute path", "/run/skyplan")
     meeting = _meeting(fields)
     peers = _peers(fields)
-    if (meeting is None) == (peers is None):
-        fields.wrong.append("give one of `rendezvous` and `peers`")
+    session = _session(fields)
+    if [meeting, session, peers].count(None) != 2:  # noqa: PLR2004 - exactly one is given
+        fields.wrong.append("give one of `rendezvous`, `control_plane` and `peers`")
     config = TunnelConfig(
         job=fields.text("job", JOB.fullmatch, "the job's name"),
         generation=fields.whole("generation", 1, 999_999_999, None),
@@ -125,6 +146,7 @@ def parse(document: Any) -> TunnelConfig:
         env_file=fields.text("env_file", is_absolute, "an absolute path", f"{folder}/{interface}.env"),
         verify_seconds=fields.seconds("verify_seconds", 60),
         meeting=meeting,
+        session=session,
         peers=peers,
     )
     if fields.wrong:
@@ -193,6 +215,23 @@ def _meeting(fields: Fields) -> Meeting | None:
     )
     fields.wrong.extend(inner.wrong)
     return meeting
+
+
+def _session(fields: Fields) -> SessionMeeting | None:
+    document = fields.document.get("control_plane")
+    if document is None:
+        return None
+    if not isinstance(document, dict):
+        fields.wrong.append("`control_plane` must be an object")
+        return None
+    inner = Fields(document, "control_plane.")
+    inner.only(frozenset({"agent_config", "timeout_seconds"}))
+    found = SessionMeeting(
+        agent_config=inner.text("agent_config", is_absolute, "an absolute path"),
+        timeout_seconds=inner.seconds("timeout_seconds", 1800),
+    )
+    fields.wrong.extend(inner.wrong)
+    return found
 
 
 def _peers(fields: Fields) -> tuple[Peer, ...] | None:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import environment, files, probe, proof, wireguard
+from . import environment, files, meeting, probe, proof, wireguard
 from .errors import CONFIG, SYSTEM, AgentError
 from .key import key_file, public_key
 from .rendezvous import Client
@@ -69,6 +69,8 @@ def learn(config: TunnelConfig, secret: bytes, mine: str) -> tuple[Peer, ...]:
     """The other nodes, from the rendezvous or from the operator's list."""
     if config.meeting:
         everybody = Client(config, config.meeting, secret, mine).meet()
+    elif config.session:
+        everybody = meeting.by_session(config, config.session, mine)
     else:
         everybody = config.peers or ()
         for peer in everybody:
