@@ -17,7 +17,7 @@ from sqlalchemy import Connection, func, insert, select, update
 from planner.model.runtime import Candidate, Cut, Refusal, Refused, Seat
 from planner.state import tables
 from planner.state.guards import Row, refusal, upsert, writable
-from planner.state.reports import MAX_TEXT, authentic, uri_problem
+from planner.state.reports import MAX_TEXT, authentic, place_problem
 
 MAX_SKIPPED = 200
 """Of those that do not count, so many are kept with the cut; so many of these become events each."""
@@ -141,7 +141,7 @@ def _valid(
     valid: dict[str, Candidate] = {}
     left: Skipped = []
     for it in candidates:
-        problem = uri_problem(it.uri, it.generation, it.step)
+        problem = place_problem(it.generation, it.step, it.uri, it.digest, it.bytes)
         later = next((g for g in cuts if g > it.generation), None)
         if it.generation not in runs or it.generation > seat.generation:
             problem = f"generation {it.generation} was not issued"

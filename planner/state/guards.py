@@ -18,6 +18,8 @@ from planner.state import tables
 from planner.state.bulk import find
 
 OVER = (RunStatus.FAILED, RunStatus.ENDED)
+_PLAIN = re.compile(r"[\x20-\x7e]{0,1000}", re.ASCII)
+MOST = 2**31
 _UNWRITABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 Row = Mapping[Any, Any]
@@ -27,6 +29,12 @@ RunKey = tuple[str, int]
 def writable(text: str, limit: int) -> str:
     """Text as both databases take it: PostgreSQL refuses NUL, neither takes half a surrogate pair."""
     return _UNWRITABLE.sub("\ufffd", text[:limit])
+
+
+def plain(*texts: str) -> None:
+    """Raises Refused (malformed) for a name that no honest node sends and a database may not take."""
+    if not all(_PLAIN.fullmatch(text) for text in texts):
+        raise Refused(Refusal.MALFORMED, "a name is not of printable ASCII, or too long")
 
 
 def upsert(connection: Connection, table: Any) -> Any:
@@ -44,6 +52,7 @@ def runs(connection: Connection, project: str, keys: Iterable[RunKey], *, alone:
 def run_of(connection: Connection, project: str, seat: Seat, *, alone: bool = False) -> Row:
     """The seat's run, locked.  Raises Refused."""
     key = (seat.job, seat.generation)
+    _possible(seat)
     row = runs(connection, project, [key], alone=alone).get(key)
     if refused := refusal(row, seat):
         raise refused
@@ -66,8 +75,15 @@ def refusal(row: Row | None, seat: Seat) -> Refused | None:
     return None
 
 
+def _possible(seat: Seat) -> None:
+    plain(seat.job)
+    if not 0 < seat.generation < MOST:
+        raise Refused(Refusal.UNKNOWN, f"no generation {seat.generation} was issued")
+
+
 def judged(connection: Connection, project: str, seat: Seat) -> Row:
     """The seat's run, read without a lock.  Raises Refused as `run_of`."""
+    _possible(seat)
     query = select(tables.run).filter_by(project=project, job=seat.job, generation=seat.generation)
     row = connection.execute(query).mappings().first()
     if refused := refusal(row, seat):

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select, update
 
 from planner.model.runtime import Refusal, Refused, Seat
 from planner.state import tables
-from planner.state.guards import run_of, upsert
+from planner.state.guards import plain, run_of, upsert
 
 
 def expect(
@@ -28,6 +28,7 @@ def meet(
     connection: Connection, project: str, seat: Seat, *, name: str, public_key: str, endpoint: str, at: str
 ) -> None:
     """A member's key and endpoint.  Raises Refused: unknown name, another rank's, another key than before."""
+    plain(name, public_key, endpoint)
     run_of(connection, project, seat)
     key = {"project": project, "job": seat.job, "generation": seat.generation, "name": name}
     row = connection.execute(select(tables.member).filter_by(**key).with_for_update()).mappings().first()

@@ -36,6 +36,7 @@ MAX_METRICS: Final = 32
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _STREAM: Final = re.compile(r"[\x21-\x7e]{1,64}", re.ASCII)
 _WORD: Final = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
+_URI: Final = re.compile(r"[\x21-\x7e\u0080-\ud7ff\ue000-\U0010ffff]{1,1000}")
 _HEX: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _BIG: Final = 2**63
 _WHOLE: Final = 2**31
@@ -55,8 +56,10 @@ class Rows:
     exited: set[Seat] = field(default_factory=set[Seat])
 
 
-def uri_problem(uri: str, generation: int, step: int) -> str | None:
-    """Why a checkpoint cannot lie there: each lies in its own generation's folder, under its step."""
+def place_problem(generation: int, step: int, uri: str, digest: str, size: int) -> str | None:
+    """Why that can be no checkpoint: each lies in its own generation's folder, under its step."""
+    if not 0 <= step < _BIG or not 0 <= size < _BIG or not _HEX.fullmatch(digest) or not _URI.fullmatch(uri):
+        return "no step, size, address or digest that a checkpoint can have"
     if not re.search(rf"/g{generation}/step-{step:012d}(-[0-9]+)?/?$", uri, re.ASCII):
         return f"not under g{generation}/step-{step:012d}"
     return None
@@ -130,18 +133,16 @@ class Reader:
             "uri": _text(body, "uri", MAX_TEXT),
             "digest": _hash(body, "digest"),
             "mac": _hash(body, "mac"),
+            "bytes": _whole(body, "bytes"),
         }
-        problem = uri_problem(told["uri"], seat.generation, told["step"])
+        problem = place_problem(seat.generation, told["step"], told["uri"], told["digest"], told["bytes"])
         if problem is None and not authentic(self.project, seat.job, self.key(seat.job, seat.generation), told):
             problem = "its mac is not by this generation's key"
         if problem:
             text = f"{told['uri']}: {problem} (SKY-RUN-511)"
             rows.event.append(_told(base, base["at"], "skipped", seat, text))
         else:
-            size = _whole(body, "bytes")
-            rows.checkpoint.append(
-                {**base, **told, "bytes": size, "source": "report", "uri": writable(told["uri"], MAX_TEXT)}
-            )
+            rows.checkpoint.append({**base, **told, "source": "report"})
 
     def _exit(self, seat: Seat, base: Values, body: Mapping[str, Any], rows: Rows) -> None:
         code, signal = body["code"], body.get("signal")

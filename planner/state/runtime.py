@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from planner.model.diagnostic import Diagnostic
@@ -303,8 +303,9 @@ def _answering() -> Generator[None]:
     """A database that is locked, full, away or was started anew is Unavailable; a broken rule of it is our error."""
     try:
         yield
-    except IntegrityError:
-        raise
     except (DBAPIError, PoolTimeout) as error:
+        lost = isinstance(error, DBAPIError) and error.connection_invalidated
+        if not lost and not isinstance(error, (OperationalError, InterfaceError, PoolTimeout)):
+            raise
         why = getattr(error, "orig", None) or error
         raise Unavailable([Diagnostic(code="SKY-APPLY-319", summary=f"the record does not answer: {why}")]) from error

@@ -19,7 +19,7 @@ from planner.model.record import moment, stamp
 from planner.model.runtime import Joined, NodeIdentity, Refusal, Refused, Seat, Session, same_machine
 from planner.state import rows, tables
 from planner.state.bulk import CHUNK
-from planner.state.guards import Row, run_of, upsert
+from planner.state.guards import Row, plain, run_of, upsert
 
 ONE_TIME = "one-time"
 KEY_BYTES = 32
@@ -42,6 +42,7 @@ class Admission:
 def admit(connection: Connection, project: str, wanted: Admission) -> Joined:
     """Give the seat, or raise Refused."""
     seat = wanted.seat
+    plain(wanted.instance_id)
     run = run_of(connection, project, seat, alone=True)
     node = newest_node(connection, project, seat)
     if node is None and wanted.identity.scheme != ONE_TIME:

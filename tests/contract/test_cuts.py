@@ -177,3 +177,24 @@ def test_a_second_checkpoint_of_one_step_counts_and_the_later_generation_wins(be
     cut = bed.runtime.choose_cut(seat(3), NOW, [first, again, second])
     assert cut.chosen in {second, again}
     assert not cut.skipped
+
+
+def test_candidates_that_no_database_takes_are_skipped(bed: Bed) -> None:
+    bed.launch("i-0")
+    good = bed.checkpoint(10)
+    bed.launch("i-1")
+    began(bed, 2)
+    strange = [
+        replace(good, uri="s3://\x00" + good.uri),
+        replace(good, uri="\ud800" + good.uri),
+        replace(good, step=2**64),
+        replace(good, bytes=2**64),
+        replace(good, bytes=-1),
+        replace(good, digest="\x00" * 64),
+        replace(good, mac="\ud800"),
+        replace(good, generation=2**70),
+        replace(good, generation=-1),
+    ]
+    cut = bed.runtime.choose_cut(seat(2), NOW, [*strange, good], [("\x00", "\ud800")])
+    assert cut.chosen == good
+    assert len(cut.skipped) == len(strange) + 1

@@ -185,3 +185,26 @@ def test_members_meet_by_their_first_key(bed: Bed) -> None:
         bed.runtime.meet(seat(), "r01", "key-1", "198.51.100.1:51820", NOW)
     with refused("unknown"):
         bed.runtime.meet(seat(), "r02", "key-1", "198.51.100.1:51820", NOW)
+
+
+@pytest.mark.parametrize("text", ["nul \x00", "half a pair \ud800", "x" * 1001, "line\n"])
+def test_names_that_no_honest_node_sends_are_malformed(bed: Bed, text: str) -> None:
+    bed.launch("i-0")
+    bed.runtime.expect("train", 1, [{"name": "r00"}])
+    for act in (
+        lambda: bed.join(machine=text),
+        lambda: bed.join(seat(job=text)),
+        lambda: bed.runtime.check(seat(job=text)),
+        lambda: bed.runtime.meet(seat(), text, "key", "198.51.100.1:1", NOW),
+        lambda: bed.runtime.meet(seat(), "r00", text, "198.51.100.1:1", NOW),
+    ):
+        with refused("malformed"):
+            act()
+
+
+@pytest.mark.parametrize("generation", [0, -1, 2**31, 2**70])
+def test_generations_that_cannot_be_are_unknown(bed: Bed, generation: int) -> None:
+    with refused("unknown"):
+        bed.join(seat(generation))
+    with refused("unknown"):
+        bed.runtime.check(seat(generation))
