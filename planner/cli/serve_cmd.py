@@ -32,7 +32,8 @@ def command(settings_file: Path, listen: str | None, project_file: Path | None, 
     """Take what running nodes report, let them join and meet, and show jobs to people.
 
     It holds the record's database (SKYPLAN_DATABASE_URL) and no cloud credential; several may run on one PostgreSQL. Off loopback it speaks TLS only.
-    SKYPLAN_COOKIE_KEY (32 characters or more, the same for all of them) lets people stay signed in over a restart.
+    SKYPLAN_COOKIE_KEY (32 characters or more, the same for all of them) lets people stay signed in over a restart;
+    SKYPLAN_OIDC_CLIENT_SECRET is for issuers that want one. Prometheus reads /metrics as a person with any role does.
     """
     from planner.app import review, wire
     from planner.model.diagnostic import Diagnostic

@@ -20,6 +20,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import InputError
 from planner.model.server import Person
 from planner.server import node_routes, signin
 from planner.server.answers import encoded, status_of
@@ -67,7 +69,7 @@ class ControlPlane(FastAPI):
 
 
 def make_app(services: Services, *, fetch: Fetch | None = None, log: Log | None = None) -> FastAPI:
-    """The application.  `fetch`: how the people's issuer is asked."""
+    """The application.  `fetch`: how the people's issuer is asked.  Raises InputError for a cookie key that is too short."""
     holding = held(services, log or Log())
 
     @asynccontextmanager
@@ -104,7 +106,8 @@ def _people(services: Services, fetch: Fetch | None) -> People:
     issuer = Issuer(settings.people, ask) if settings.people and ask else None
     given = os.environ.get(COOKIE_KEY, "")
     if given and len(given) < _SHORTEST_KEY:
-        raise ValueError(f"{COOKIE_KEY} is shorter than {_SHORTEST_KEY} characters")
+        summary = f"{COOKIE_KEY} is shorter than {_SHORTEST_KEY} characters"
+        raise InputError([Diagnostic(code="SKY-RUN-520", summary=summary, hint="make one by `openssl rand -hex 32`")])
     key = sha256(f"skyplan cookies {given}".encode()).digest() if given else secrets.token_bytes(32)
     return People(settings.people, issuer, url=settings.url, cookie_key=key)
 

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import InputError
 from planner.server.log import Bridge, Log
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def serve(
     tls: tuple[str, str] | None = None,
     started: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT.  `started`: called when requests are answered."""
+    """Serve until SIGTERM or SIGINT.  `started`: called when requests are answered.  Raises InputError where TLS cannot be."""
     _more_files(log)
     library = logging.getLogger("uvicorn")
     library.handlers = [Bridge(log)]
@@ -86,11 +88,22 @@ def _config(app: FastAPI, tls: tuple[str, str] | None) -> uvicorn.Config:
     )
     config.load()
     if tls:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(*tls)
-        config.ssl = context
+        config.ssl = tls_context(*tls)
     return config
+
+
+def tls_context(certificate: str, key: str) -> ssl.SSLContext:
+    """TLS 1.2 or newer.  Raises InputError for files that are no certificate and its key."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        # a key that needs a password would ask for it on the terminal
+        context.load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or "no certificate with its key"
+        summary = f"{certificate} and {key} cannot be used for TLS: {why}"
+        raise InputError([Diagnostic(code="SKY-RUN-520", summary=summary)]) from error
+    return context
 
 
 class _Server(uvicorn.Server):
