@@ -36,20 +36,15 @@ def now() -> datetime:
 
 def prepare(url: str, agents: int) -> list[str]:
     """Jobs of 1,000 nodes each, all seats taken; the sessions' tokens."""
-    from sqlalchemy import event
+    from sqlalchemy import insert
 
     from planner.model.project import Backend
-    from planner.model.record import Action, Node, Run, Stack
-    from planner.model.runtime import NodeIdentity, Seat
+    from planner.model.record import Action, Node, Run, Stack, stamp
+    from planner.state import tables
     from planner.state.record import Record
     from planner.state.runtime import Runtime
 
     record, runtime = Record.open(url, PROJECT), Runtime.open(url, PROJECT)
-    if url.startswith("sqlite"):
-        # thousands of joins are not what is measured
-        engine = runtime._engine  # noqa: SLF001
-        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
-        engine.dispose()
     at = now()
     run = Run(
         job="job",
@@ -72,7 +67,6 @@ def prepare(url: str, agents: int) -> list[str]:
         usd_per_hour=Decimal(60),
     )
     tokens: list[str] = []
-    identity = NodeIdentity(scheme="aws-iid", cloud="aws")
     for first in range(0, agents, NODES):
         job, count = f"job-{first // NODES}", min(NODES, agents - first)
         lease = record.take_lease(job, "bench", at, timedelta(hours=1))
@@ -94,20 +88,19 @@ def prepare(url: str, agents: int) -> list[str]:
         writer.launched(
             intent, made.generation, [Node(rank=k, instance_id=f"i-{k}", address="") for k in range(count)], at
         )
-        for rank in range(count):
-            token = secrets.token_urlsafe(32)
-            sha256 = hashlib.sha256(token.encode()).hexdigest()
-            runtime.admit(
-                Seat(job=job, generation=1, rank=rank),
-                identity,
-                instance_id=f"i-{rank}",
-                key_sha256=sha256,
-                proof_sha256=sha256,
-                token_sha256=sha256,
-                at=at,
-                expires_at=at + timedelta(hours=1),
-            )
-            tokens.append(token)
+        fresh = [secrets.token_urlsafe(32) for _ in range(count)]
+        seats = [
+            {"project": PROJECT, "job": job, "generation": 1, "rank": k, "instance_id": f"i-{k}", "key_sha256": "k"}
+            for k in range(count)
+        ]
+        ends = stamp(at + timedelta(hours=1))
+        hashes = [hashlib.sha256(token.encode()).hexdigest() for token in fresh]
+        sessions = [{**s, "token_sha256": h, "expires_at": ends} for s, h in zip(seats, hashes, strict=True)]
+        # as `admit` writes them, all at once: thousands of joins are not what is measured
+        with runtime._engine.connect().execution_options(writes=True) as connection, connection.begin():  # noqa: SLF001
+            connection.execute(insert(tables.seat), [{**s, "at": stamp(at)} for s in seats])
+            connection.execute(insert(tables.session), sessions)
+        tokens += fresh
     runtime.close()
     record.close()
     return tokens
