@@ -164,7 +164,7 @@ GUARDS = [
         f":policy{aws_names.path('acme')}skyplan-acme-node-boundary",
     ),
     ("NeverTrustOutside", Identity.DEPLOYER, "iam:UpdateAssumeRolePolicy", ":role/somebody"),
-    ("NeverBecomeWhatItMakes", Identity.DEPLOYER, "sts:AssumeRole", ":role/skyplan/acme/data/x"),
+    ("NeverBecomeDataIdentity", Identity.DEPLOYER, "sts:AssumeRole", ":role/skyplan/acme/data/x"),
     ("NeverElsewhere", Identity.ORCHESTRATOR, "ec2:DescribeInstances", "*"),
 ]
 

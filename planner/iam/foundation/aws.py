@@ -128,9 +128,9 @@ def _never(scope: ControlScope) -> tuple[Statement, ...]:
         {**beyond, "NotResource": [ground.iam("role", f"{ground.nodes}*")]},
         # it writes whom a data identity trusts, so that it could name itself
         statement(
-            "NeverBecomeWhatItMakes",
+            "NeverBecomeDataIdentity",
             ("sts:AssumeRole", "sts:TagSession"),
-            (ground.iam("role", f"{ground.nodes}*"),),
+            (ground.iam("role", f"{ground.data}*"),),
             {},
             effect="Deny",
         ),
