@@ -53,6 +53,7 @@ class Sessions:
         self._max_remembered = max_remembered
         self._known: OrderedDict[str, tuple[Session, datetime]] = OrderedDict()
         self._of: dict[Seat, set[str]] = {}
+        self._taken: set[Seat] = set()  # since the look that is going on began
         self._wanted: dict[str, asyncio.Future[Session | None]] = {}
         self._looking: asyncio.Task[None] | None = None
 
@@ -80,6 +81,7 @@ class Sessions:
             tokens = list(self._wanted)[:MAX_TOGETHER]
             wanted = {token: self._wanted.pop(token) for token in tokens}
             now = self._clock()
+            self._taken.clear()
             try:
                 found = await to_thread.run_sync(self._lookup, tokens, now)
             except Exception as error:  # noqa: BLE001 - whoever asked is answered by it
@@ -98,6 +100,8 @@ class Sessions:
         ends = moment(session.expires_at) if session else now
         if session is None or ends <= now:
             return None
+        if session.seat in self._taken:
+            return session  # what was read may be older than who sits there now
         self._known[token_sha256] = (session, min(ends, now + REMEMBERED))
         self._of.setdefault(session.seat, set()).add(token_sha256)
         if len(self._known) > self._max_remembered:
@@ -106,6 +110,7 @@ class Sessions:
 
     def forget(self, seat: Seat) -> None:
         """Somebody has just taken the seat: its sessions are looked up anew."""
+        self._taken.add(seat)
         for token_sha256 in tuple(self._of.get(seat, ())):
             self._drop(token_sha256)
 

@@ -77,6 +77,23 @@ def test_it_ends_when_it_ends_and_is_forgotten_when_its_seat_is_taken() -> None:
         asyncio.run(run("t1"))
 
 
+def test_a_seat_that_is_taken_while_its_session_is_looked_up_is_not_remembered() -> None:
+    known, clock = Known(2), Clock()
+
+    def lookup(tokens: Sequence[str], at: datetime) -> Mapping[str, Session]:
+        sessions.forget(Seat(job="train", generation=1, rank=0))
+        return known(tokens, at)
+
+    sessions = Sessions(lookup, clock)
+
+    async def run() -> None:
+        await asyncio.gather(sessions.find("t0", clock()), sessions.find("t1", clock()))
+
+    asyncio.run(run())
+    assert sessions.remembered("t0", clock()) is None
+    assert sessions.remembered("t1", clock()) is not None
+
+
 def test_a_record_that_fails_is_everybodys_answer() -> None:
     def lookup(tokens: Sequence[str], at: datetime) -> Mapping[str, Session]:
         raise OSError
