@@ -124,7 +124,8 @@ class Writer:
         wanted = {"project": self._project, "name": self.job, "token": self._lease.token, "holder": self._lease.holder}
         if connection.execute(select(tables.lease).filter_by(**wanted).with_for_update()).first() is None:
             raise _conflict(f"the lease on `{self.job}` was taken over by another process")
-        issued = connection.execute(self._job_query().with_for_update()).scalar()
+        # not against rows that refer to the job: whoever notes an event of it holds the run that we want next, and we would wait for each other
+        issued = connection.execute(self._job_query().with_for_update(key_share=True)).scalar()
         if issued is None:
             values = {"generation": 0, "first_applied_at": stamp(at), "version": 1}
             connection.execute(insert(tables.job).values(project=self._project, name=self.job, **values))
@@ -181,7 +182,8 @@ class Writer:
     def _move(self, connection: Connection, table: Table, key: dict[str, Any], values: dict[str, Any]) -> None:
         """Compare and swap."""
         key = {"project": self._project, **key}
-        version = connection.execute(select(table.c.version).filter_by(**key)).scalar_one()
+        # locked: nodes' reports move runs too, and a move between our look and our write would be nobody's mistake
+        version = connection.execute(select(table.c.version).filter_by(**key).with_for_update()).scalar_one()
         query = update(table).filter_by(**key, version=version).values(**values, version=version + 1)
         _one(connection.execute(query), table.name)
 

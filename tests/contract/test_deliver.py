@@ -374,3 +374,26 @@ def test_a_database_that_was_started_anew_answers_again(bed: Bed, made: str, req
         )
     assert bed.deliver(report(item(2, step=2)))[0].through == 2
     assert steps(bed) == [1, 2]
+
+
+def test_launches_and_reports_at_once_end_all_well(bed: Bed, made: str) -> None:
+    """As `apply` moves a run while its nodes exit and tell events: nobody is turned away by a lock or by a move in between."""
+    bed.launch("i-0")
+    servers = [Runtime.open(made, "acme") for _ in range(2)]
+    lease = bed.record.take_lease("train", "me", NOW, MINUTE, gone=lambda _: True)
+
+    def act(k: int) -> None:
+        for n in range(1, 16):
+            if k == 2:
+                bed.record.writer(lease).run_status(1, RunStatus.RUNNING, NOW, "seen")
+            else:
+                items = (item(2 * n - 1, Kind.EVENT, word="w", text="x"), item(2 * n, Kind.EXIT, code=0))
+                answer = servers[k].deliver([report(*items, stream=f"s{k}")], NOW)[0]
+                assert answer.through == 2 * n
+
+    try:
+        _at_once(3, act)
+    finally:
+        for server in servers:
+            server.close()
+    assert bed.kinds().count("node-w") == 30

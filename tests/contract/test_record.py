@@ -259,3 +259,31 @@ def test_reading_makes_no_record_and_a_newer_one_is_refused(database: str, tmp_p
     opened.dispose()
     with pytest.raises(InputError, match="newer"):
         Record.open(database, "acme")
+
+
+def test_a_record_of_the_first_schema_is_brought_up_to_date_with_all_that_it_holds(database: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    old = engine._engine(database, make=True, connections=0)
+    with old.connect().execution_options(writes=True) as connection, connection.begin():
+        config = Config()
+        config.set_main_option("script_location", str(Path(engine.__file__).parent / "migrations"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        key = "'acme', 'train'"
+        connection.exec_driver_sql(f"INSERT INTO job VALUES ({key}, 1, '2026-07-30T12:00:00.000000Z', 1)")
+        texts = ", ".join(["'aws'"] * 7)
+        connection.exec_driver_sql(
+            f"INSERT INTO run VALUES ({key}, 1, 'd', 1, 'p', 'o', {texts}, 1, 8, 192, '[]', '2.0000', 'running',"
+            " '2026-07-30T12:00:00.000000Z', NULL, NULL, NULL, 1)"
+        )
+    old.dispose()
+    record = Record.open(database, "acme")
+    try:
+        (run,) = record.runs()
+        assert (run.generation, run.stop_after_hours, run.budget_usd) == (1, None, None)
+        made = record.writer(lease(record)).issue(replace(RUN, stop_after_hours=1.5, budget_usd=Decimal("20.5")), NOW)
+        assert (made.stop_after_hours, made.budget_usd) == (1.5, Decimal("20.5"))
+    finally:
+        record.close()
