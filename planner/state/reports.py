@@ -37,6 +37,8 @@ _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _STREAM: Final = re.compile(r"[\x21-\x7e]{1,64}", re.ASCII)
 _WORD: Final = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
 _URI: Final = re.compile(r"[\x21-\x7e\u0080-\ud7ff\ue000-\U0010ffff]{1,1000}")
+_MOST_URI_BYTES: Final = 2000
+"""PostgreSQL keeps no key of more than 2,704 bytes, and one that it cannot keep looks like a database that is away."""
 _HEX: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _BIG: Final = 2**63
 _WHOLE: Final = 2**31
@@ -60,6 +62,8 @@ def place_problem(generation: int, step: int, uri: str, digest: str, size: int) 
     """Why that can be no checkpoint: each lies in its own generation's folder, under its step."""
     if not 0 <= step < _BIG or not 0 <= size < _BIG or not _HEX.fullmatch(digest) or not _URI.fullmatch(uri):
         return "no step, size, address or digest that a checkpoint can have"
+    if len(uri.encode()) > _MOST_URI_BYTES:
+        return f"an address of more than {_MOST_URI_BYTES} bytes"
     if not re.search(rf"/g{generation}/step-{step:012d}(-[0-9]+)?/?$", uri, re.ASCII):
         return f"not under g{generation}/step-{step:012d}"
     return None

@@ -1,0 +1,50 @@
+"""What one node, or one command, must not be able to do to the others through the database: stand in their way, or spoil what is written with theirs."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from planner.model.runtime import Candidate, Kind, checkpoint_mac, checkpoint_message
+from planner.state.record import Record
+from planner.state.runtime import Runtime
+from tests.contract.beds import MINUTE, NOW, PROJECT, Bed, item, report, seat, told
+from tests.contract.conftest import _new_database
+
+
+def test_nodes_are_heard_while_a_command_writes_about_their_job(
+    postgresql: str, made_postgresql: str, request: pytest.FixtureRequest
+) -> None:
+    """Each held what the other wanted next (job and run): one report a second came through, and `apply` was thrown out in its place."""
+    url = _new_database(postgresql, made_postgresql)
+    bed = Bed(Record.open(url, PROJECT), Runtime.open(url, PROJECT))
+    request.addfinalizer(bed.close)
+    bed.launch("i-0", "i-1")
+    lease = bed.record.take_lease("train", "me", NOW, MINUTE, gone=lambda _: True)
+    writer = bed.record.writer(lease)
+    event = item(1, Kind.EVENT, word="hello", text="there")
+    with ThreadPoolExecutor() as pool, writer._transaction(NOW):
+        heard = pool.submit(bed.runtime.deliver, [report(event)], NOW)
+        (answer,) = heard.result(timeout=20)
+        assert answer.through == 1
+        pool.submit(bed.runtime.begin_cut, seat(), NOW).result(timeout=20)
+        pool.submit(bed.runtime.request, "train", 1, "checkpoint", "a try", NOW).result(timeout=20)
+
+
+def test_an_address_too_long_for_an_index_spoils_nobody_elses_report(bed: Bed) -> None:
+    bed.launch("i-0", "i-1")
+    # within the characters allowed, three bytes each, and of the kind that compresses badly
+    name = "".join(chr(0x4E00 + (k * 7919) % 20000) for k in range(900))
+    uri, digest = f"s3://b/{name}/g1/step-{5:012d}", "a" * 64
+    message = checkpoint_message(project=PROJECT, job="train", generation=1, step=5, uri=uri, digest=digest)
+    mac = checkpoint_mac(bed.runtime.manifest_key("train", 1), message)
+    found = Candidate(generation=1, step=5, uri=uri, digest=digest, mac=mac, bytes=10)
+    first, second = bed.deliver(report(told(found, 1)), report(item(1, step=7), of=seat(rank=1), stream="s2"))
+    assert (first.through, second.through) == (1, 1)
+    assert not bed.runtime.checkpoints("train")
+    assert "2000 bytes" in bed.runtime.events("train")[-1][1].text
+    bed.runtime.begin_cut(seat(), NOW)
+    cut = bed.runtime.choose_cut(seat(), NOW, [found])
+    assert cut.chosen is None
+    assert "2000 bytes" in cut.skipped[0][1]
