@@ -49,7 +49,18 @@ class Azurite:
         secure = ["--oauth", "basic", "--cert", str(tls[0]), "--key", str(tls[1])] if tls else []
         self._log = (folder / "azurite.log").open("wb")
         self._process = subprocess.Popen(
-            [found, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent", *secure],
+            [
+                found,
+                "--blobHost",
+                "127.0.0.1",
+                "--blobPort",
+                str(port),
+                "--inMemoryPersistence",
+                "--skipApiVersionCheck",
+                "--disableTelemetry",
+                "--silent",
+                *secure,
+            ],
             stdout=self._log,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
