@@ -34,6 +34,7 @@ BODY_SECONDS: Final = 30.0
 MAX_BODY_BYTES: Final = 16 * 1024
 _LARGER: Final = {REPORT: MAX_REPORT_BYTES, "/v1/cut": 1024 * 1024}
 _OF_NODES: Final = frozenset({"/v1/join", "/v1/session", REPORT, "/v1/cut", "/v1/peers"})
+_OF_PEOPLE: Final = frozenset({"/", "/v1/jobs", "/metrics"})
 _QUIET: Final = frozenset({"/healthz", "/metrics", REPORT})
 _HEADERS: Final[Mapping[bytes, bytes]] = {
     b"x-content-type-options": b"nosniff",
@@ -76,7 +77,9 @@ class Front:
             return
         address = address_of(scope)
         self._held.strangers.check(address)
-        shown = b"".join(value for name, value in scope["headers"] if name in {b"authorization", b"cookie"})
+        signed_in = scope["path"] in _OF_PEOPLE or scope["path"].startswith(("/v1/jobs/", "/jobs/"))
+        # elsewhere nobody looks whether what is shown holds: a stranger could show another at each request
+        shown = b"".join(v for name, v in scope["headers"] if signed_in and name in {b"authorization", b"cookie"})
         self._held.people.take((address, hashlib.sha256(shown).digest() if shown else b""))
 
     async def _refuse(self, scope: Scope, error: Exception, answer: _Sender) -> None:

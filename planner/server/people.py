@@ -16,6 +16,7 @@ from fastapi import Request
 
 from planner.model.server import PeopleTrust, Person, Role
 from planner.server.oidc import Issuer, NotBelieved
+from planner.server.reports import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +60,7 @@ class People:
         bindings = self.trust.bindings if self.trust else ()
         held = tuple((b.role, b.jobs) for b in bindings if b.value in _values(claims, b.claim))
         names = (claims.get(c) for c in ("email", "preferred_username", "name", "sub"))
-        return Person(name=next((n for n in names if isinstance(n, str) and n), "?")[:200], held=held)
+        return Person(name=clean(next((n for n in names if isinstance(n, str) and n), "?")[:200]), held=held)
 
     def sealed(self, claims: Mapping[str, Any], now: datetime) -> str:
         """The session cookie's value: who it is, and of the claims only those that bindings look at."""
@@ -108,6 +109,14 @@ def current(request: Request) -> Person:
     raise NotSignedIn("sign in, or send a bearer token")
 
 
+def somebody(request: Request) -> Person:
+    """`current`, with a role for some job.  Raises Denied besides."""
+    person = current(request)
+    if not person.held:
+        raise Denied(f"{person.name} has no role here")
+    return person
+
+
 def demand(person: Person, role: Role, job: str) -> None:
     """Raises Denied where the person does not hold the role for that job."""
     if not person.may(role, job):
@@ -115,7 +124,7 @@ def demand(person: Person, role: Role, job: str) -> None:
 
 
 def _on_loopback(request: Request, people: People) -> Person:
-    host = urlsplit(f"//{request.headers.get('host', '')}").hostname
+    host = _host(f"//{request.headers.get('host', '')}")
     if request.client is None or request.client.host not in LOOPBACK or host not in {*LOOPBACK, _host(people.url)}:
         raise Denied("people are not set up in server.yaml: only this machine itself is answered")
     return Person(name="local", held=((Role.OPERATOR, ("*",)),))
@@ -134,12 +143,16 @@ def same_site(request: Request, people: People) -> None:
 
 
 def _host(url: str) -> str | None:
-    return urlsplit(url).hostname
+    try:
+        return urlsplit(url).hostname
+    except ValueError:  # a bracket that nothing closes
+        return None
 
 
 def _values(claims: Mapping[str, Any], claim: str) -> set[str]:
     """A claim's values.  An address that the issuer has not verified is nobody's."""
-    if claim == "email" and claims.get("email_verified") is False:
+    # some issuers write it as a text
+    if claim == "email" and claims.get("email_verified", True) not in (True, "true"):
         return set()
     found = claims.get(claim)
     many = cast("list[Any]", found) if isinstance(found, list) else [found]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, Field
 
 from planner.app import watching
 from planner.app import watching_json as told_as
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 MOST: Final = 1000
 #: an id in the record: beyond this no number is exact in JSON
 _ID: Final = 2**53
+#: before it, a year is written with fewer than four digits
+_FIRST_YEAR: Final = 1000
 _NAME: Final = r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"
 
 Who = Annotated[Person, Depends(current)]
@@ -42,13 +44,23 @@ After = Annotated[int, Query(ge=0, le=_ID, description="Go on after this id; 0: 
 Limit = Annotated[int, Query(ge=1, le=MOST)]
 
 
+def _in_utc(at: datetime) -> datetime:
+    try:
+        found = at.astimezone(UTC)
+    except OverflowError:
+        found = None
+    if found is None or found.year < _FIRST_YEAR:
+        raise ValueError("no time that can be")
+    return found
+
+
 class Ask(bodies.Body):
     """`POST /v1/jobs/{job}/requests`: what the nodes of a run shall do."""
 
     word: Literal["checkpoint", "stop"]
     reason: Annotated[bodies.Text, Field(min_length=1, max_length=400)]
     generation: Annotated[int, Field(ge=1, le=10**9, strict=True)] | None = None
-    deadline: AwareDatetime | None = None
+    deadline: Annotated[AwareDatetime, AfterValidator(_in_utc)] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +214,7 @@ def _asking(routes: APIRouter, services: Services) -> None:
     def ask(who: Who, job: JobPath, wanted: Ask) -> Asked:
         """Ask a run's nodes to checkpoint, or to checkpoint if there is time and end.  Operators; who asked is in the record."""
         run = run_of(services, who, Role.OPERATOR, job, wanted.generation)
-        deadline = stamp(wanted.deadline.astimezone(UTC)) if wanted.deadline else ""
+        deadline = stamp(wanted.deadline) if wanted.deadline else ""
         reason = f"{who.name}: {wanted.reason}"
         number = told.request(job, run.generation, wanted.word, reason, services.clock(), deadline)
         return Asked(id=number, generation=run.generation)

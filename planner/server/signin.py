@@ -11,16 +11,19 @@ import hashlib
 import os
 import secrets
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlencode
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from planner.server.answers import Answered
 from planner.server.oidc import Issuer, NotBelieved
 from planner.server.people import COOKIE_AGE, Denied, People, same_site
+
+if TYPE_CHECKING:
+    from planner.server.state import Held
 
 CLIENT_SECRET: Final = "SKYPLAN_OIDC_CLIENT_SECRET"  # noqa: S105 - a name
 FLOW_AGE: Final = timedelta(minutes=10)
@@ -33,7 +36,7 @@ async def login(request: Request, next: Annotated[str, Query(max_length=500)] = 
     """To the issuer."""
     people, issuer = _set_up(request)
     now = request.app.state.services.clock()
-    where = await to_thread.run_sync(issuer.endpoint, "authorization_endpoint")
+    where = await to_thread.run_sync(issuer.endpoint, "authorization_endpoint", limiter=_few(request))
     flow = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
     challenge = base64.urlsafe_b64encode(hashlib.sha256(flow["verifier"].encode()).digest()).rstrip(b"=").decode()
     asked = {
@@ -67,7 +70,7 @@ async def callback(
         raise Denied("this sign-in was not begun here, or took too long: begin again") from None
     if not code or not secrets.compare_digest(state.encode(), str(flow["state"]).encode()):
         raise Denied("the issuer gave no code for this sign-in: begin again")
-    claims = await to_thread.run_sync(_exchange, people, issuer, code, flow, now)
+    claims = await to_thread.run_sync(_exchange, people, issuer, code, flow, now, limiter=_few(request))
     response = RedirectResponse(_own(str(flow["next"])), 303)
     _put(response, people, people.cookie, people.sealed(claims, now), COOKIE_AGE)
     response.delete_cookie(_flow(people), secure=people.secure, httponly=True)
@@ -109,6 +112,12 @@ def _set_up(request: Request) -> tuple[People, Issuer]:
     if people.issuer is None:
         raise Answered("not-found", "people are not set up in server.yaml")
     return people, people.issuer
+
+
+def _few(request: Request) -> CapacityLimiter:
+    """An issuer that hangs must not hold the threads that nodes need."""
+    held: Held = request.app.state.held
+    return held.signing_in
 
 
 def _own(where: str) -> str:

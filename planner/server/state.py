@@ -24,6 +24,9 @@ STRANGERS_PER_SECOND: Final = 50.0
 MAX_JOINS: Final = 8
 """At once: a proof may take a platform's answer, and strangers must not take the threads that nodes need."""
 
+MAX_SIGN_INS: Final = 4
+"""At once, for the same reason: each asks the issuer, which may not answer."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
@@ -40,6 +43,7 @@ class Held:
     people: Limit
     strangers: Limit
     joining: CapacityLimiter
+    signing_in: CapacityLimiter
 
 
 def held(services: Services, log: Log) -> Held:
@@ -62,4 +66,5 @@ def held(services: Services, log: Log) -> Held:
         people=limit(rates.get("people", 20.0)),
         strangers=limit(STRANGERS_PER_SECOND),
         joining=CapacityLimiter(MAX_JOINS),
+        signing_in=CapacityLimiter(MAX_SIGN_INS),
     )
