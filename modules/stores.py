@@ -176,7 +176,7 @@ def _external_account(cloud: Cloud, settings: dict[str, str]) -> str:
 
 
 def _refused(at: ObjectPrefix) -> str:
-    words = f"skyplan: SKY-RUN-502: there are no credentials for {at.uri} in this version"
+    words = f"skyplan: SKY-RUN-502: there are no credentials for {at.uri} here"
     return f"{{ echo {shlex.quote(words)} >&2; exit 78; }}"
 
 

@@ -97,7 +97,7 @@ def _of_stores(workload: Workload, project: Project, target: Target) -> str:
     for d in brought:
         if ways[d.at.uri] is Reach.BROKER:
             what = "mounted" if d.mount else "copied"
-            return f"{d.at.uri} cannot be {what} on nodes in {target.cloud.value}: they have no credentials for it in this version"
+            return f"{d.at.uri} cannot be {what} on nodes in {target.cloud.value}: they have no credentials for it"
     return ""
 
 

@@ -13,7 +13,8 @@ from planner.model.stack import DataPath, Reach
 from planner.model.workload import ObjectPrefix, SecretRef, Workload
 
 NO_FEDERATION = Project()
-CREDENTIALS_LATER = "credentials come with the broker, not in this version"
+NO_BROKER = "credentials need the broker"
+ELSEWHERE = "nodes cannot read it"
 
 SECRET_STORES = {
     "aws-secretsmanager": Cloud.AWS,
@@ -58,12 +59,12 @@ def _away(at: ObjectPrefix, path: DataPath) -> str:
         case Reach.FEDERATION:
             return f" (in {at.store.cloud}: by federation)"
         case Reach.BROKER:
-            return f" (in {at.store.cloud}: {CREDENTIALS_LATER})"
+            return f" (in {at.store.cloud}: {NO_BROKER})"
 
 
 def _secret(secret: SecretRef, cloud: Cloud) -> Grant:
     home = SECRET_STORES.get(secret.store)
-    away = "" if home is cloud else f" (in {home.value if home else secret.store}: {CREDENTIALS_LATER})"
+    away = "" if home is cloud else f" (in {home.value if home else secret.store}: {ELSEWHERE})"
     return Grant(
         identity=Identity.NODE_DATA,
         permission=Permission.READ_SECRET,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planner.model.project import Federation, Project, Target
     from planner.model.workload import Workload
 
-BROKER_LATER: Final = "comes with the broker (not in this version)"
+NO_BROKER: Final = "needs the broker (`control_plane.broker` in skyplan.yaml)"
 IDENTITY: Final = {
     Cloud.AWS: "instance role",
     Cloud.GCP: "service account",
@@ -72,7 +72,7 @@ def _one_identity(paths: Iterable[DataPath]) -> tuple[DataPath, ...]:
         if leader.settings == path.settings:
             out.append(path)
             continue
-        detail = f"a second identity in one cloud {BROKER_LATER}: nodes use that for {leader.uri}"
+        detail = f"a second identity in one cloud {NO_BROKER}: nodes use that for {leader.uri}"
         out.append(replace(path, reach=Reach.BROKER, detail=detail, settings=()))
     return tuple(out)
 
@@ -167,9 +167,9 @@ def _by_federation(store: Store, cloud: Cloud, target: Target, write: bool, sett
 
 def _by_broker(at: ObjectPrefix, cloud: Cloud) -> str:
     if at.store is Store.NEBIUS:
-        return f"access {BROKER_LATER}: keys of Nebius Object Storage are minted, on whichever cloud the nodes run"
+        return f"access {NO_BROKER}: keys of Nebius Object Storage are minted, on whichever cloud the nodes run"
     if cloud is Cloud.NEBIUS:
-        return f"access {BROKER_LATER}: nodes in nebius have no token that {at.store.cloud} takes"
+        return f"access {NO_BROKER}: nodes in nebius have no token that {at.store.cloud} takes"
     bucket = f"{at.store.value}://{at.bucket}"
     entry = f'federation: [{{stores: ["{bucket}"], from: [{cloud.value}], {_NEEDED[at.store]}}}]'
     return f"no credentials for it on nodes in {cloud.value}; `{entry}` in skyplan.yaml makes it federation"
@@ -180,7 +180,7 @@ def caveats(paths: Iterable[DataPath]) -> tuple[Caveat, ...]:
     return tuple(
         Caveat(
             code="SKY-RUN-502",
-            text=f"{p.uri}: credentials for it are not available in this version, so the job cannot reach it unless it brings its own",
+            text=f"{p.uri}: no broker mints credentials for it, so the job cannot reach it unless it brings its own",
         )
         for p in paths
         if p.out_of_reach

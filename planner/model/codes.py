@@ -115,7 +115,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "SKY-RUN-502",
         "no credentials for a store yet: the job cannot reach it",
-        "use a store of the same cloud or `federation` in skyplan.yaml, or let the job bring its own",
+        "name a broker (`control_plane`) or `federation` in skyplan.yaml, use a store of the same cloud, or let the job bring its own",
     ),
     (
         "SKY-RUN-503",

@@ -62,7 +62,7 @@ def test_the_whole_table(cloud: Cloud, store: Store, way: Reach):
         assert one.detail
         assert "\n" not in one.detail
         assert len(caveats((one,))) == (one.reach is B)
-        assert ("broker (not in this version)" in one.detail) is (store is Store.NEBIUS or cloud is Cloud.NEBIUS)
+        assert ("needs the broker" in one.detail) is (store is Store.NEBIUS or cloud is Cloud.NEBIUS)
 
 
 @pytest.mark.parametrize(("cloud", "store", "way"), [c for c in CELLS if c[2] is F])
