@@ -12,6 +12,7 @@ import signal
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,7 @@ import uvicorn
 
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError
+from planner.server.connections import LOOK_SECONDS, Connection, Look
 from planner.server.log import Bridge, Log
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ BACKLOG: Final = 4096
 KEEP_ALIVE_SECONDS: Final = 75
 """Longer than agents pause between reports: they keep their connection."""
 STOP_SECONDS: Final = 15
-MAX_HEAD_BYTES: Final = 16 * 1024
 _FILES_APIECE: Final = 1.2
 
 
@@ -40,7 +41,10 @@ def listening(host: str, port: int) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # what is accepted takes this over: nodes that were taken away leave connections that nobody ends
+        # what is accepted takes these over.  Head and body of an answer are two writes: without this the second waits for the caller's delayed
+        # acknowledgement, 40 ms, and asyncio sets it only where a socket's protocol is named
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # nodes that were taken away leave connections that nobody ends
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if hasattr(socket, "TCP_KEEPIDLE"):
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEP_ALIVE_SECONDS)
@@ -65,7 +69,7 @@ def serve(
     library = logging.getLogger("uvicorn")
     library.handlers = [Bridge(log)]
     library.propagate = False
-    server = _Server(_config(app, tls), started)
+    server = _Server(_config(app, tls), started, log)
     with server.ended_by_signals():
         server.run(sockets=[at])
 
@@ -84,7 +88,7 @@ def _config(app: FastAPI, tls: tuple[str, str] | None) -> uvicorn.Config:
         limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=STOP_SECONDS,
-        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        http=Connection,
     )
     config.load()
     if tls:
@@ -107,15 +111,29 @@ def tls_context(certificate: str, key: str) -> ssl.SSLContext:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None], log: Log) -> None:
         super().__init__(config)
         self._tell = started
+        self._log = log
+        self._look = Look()
+        self._looked = 0.0
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Tell that requests are answered."""
         await super().startup(sockets)
         if self.started:
             self._tell()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: end who keeps us waiting."""
+        now = time.monotonic()
+        if now - self._looked >= LOOK_SECONDS:
+            self._looked = now
+            if late := self._look.late(self.server_state.connections, now):
+                self._log.line("late", connections=len(late))
+                for one in late:
+                    one.transport.abort()
+        return await super().on_tick(counter)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Any:
