@@ -1,6 +1,6 @@
 """The control plane under load: reports a second with their latency, and 10,000 agents that report every 10 s.
 
-    .venv/bin/python benchmarks/serve.py [--database URL] [rate|agents] ...
+    .venv/bin/python benchmarks/serve.py rate|agents|bare [--database URL] [--agents N] [--seconds S]
 
 The server is one process of its own; the load is another, on plain sockets so that it costs little.  Both share this machine's cores.  Ends by checking
 that each item that was answered is in the record, once.
@@ -9,20 +9,24 @@ that each item that was answered is in the record, once.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import hashlib
 import json
 import os
+import resource
 import secrets
+import select
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
+from collections import deque
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PROJECT = "bench"
@@ -134,66 +138,125 @@ def serve(url: str) -> None:
 
 
 class Agent:
-    """One connection, kept."""
+    """One connection, kept; what it sends is made beforehand but for number and time, and of an answer it looks at no more than it must."""
+
+    __slots__ = ("began", "body", "due", "got", "head", "port", "seq", "socket", "through")
 
     def __init__(self, port: int, token: str) -> None:
-        self.port, self.token = port, token.encode()
-        self.stream = str(uuid.uuid4())
+        self.port = port
+        self.body = (
+            b'{"stream": "%s", "items": [{"seq": %%d, "kind": "progress", "at": "%%s", "step": %%d, "loss": 0.5, "rate": 2.0}]}'
+            % (str(uuid.uuid4()).encode())
+        )
+        self.head = HEAD.replace(b"%s", token.encode())
         self.seq = self.through = 0
-        self.reader: asyncio.StreamReader | None = None
-        self.writer: asyncio.StreamWriter | None = None
+        self.began = self.due = 0.0
+        self.got = b""
+        self.socket: socket.socket | None = None
 
-    async def report(self) -> float:
-        """One heartbeat and one step; seconds."""
-        if self.writer is None:
-            self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port, limit=4096)
-        assert self.reader
+    def send(self, poll: select.epoll, by_file: dict[int, Agent]) -> None:
+        """The next report."""
+        if self.socket is None:
+            self.socket = socket.create_connection(("127.0.0.1", self.port))
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.socket.setblocking(False)
+            by_file[self.socket.fileno()] = self
+            poll.register(self.socket, select.EPOLLIN)
         self.seq += 1
-        at = now().isoformat(timespec="microseconds").replace("+00:00", "Z")
-        item = {"seq": self.seq, "kind": "progress", "at": at, "step": self.seq, "loss": 0.5, "rate": 2.0}
-        body = json.dumps({"stream": self.stream, "items": [item]}).encode()
-        began = time.perf_counter()
-        self.writer.write(HEAD % (self.token, len(body)) + body)
-        head = await self.reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-        answer = await self.reader.readexactly(length)
-        taken = time.perf_counter() - began
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError((head + answer).decode())
-        self.through = json.loads(answer)["through"]
-        return taken
+        body = self.body % (self.seq, stamped(), self.seq)
+        self.began = time.perf_counter()
+        self.socket.send(self.head % len(body) + body)
+
+    def answered(self) -> bool:
+        """Whether the answer is whole."""
+        assert self.socket
+        self.got += self.socket.recv(4096)
+        if not self.got.endswith(b'{"through":%d,"requests":[]}' % self.seq):
+            if len(self.got) > 2048 or not self.got or not self.got.startswith(b"HTTP/1.1 200"):
+                raise RuntimeError(self.got.decode())
+            return False
+        self.got = b""
+        self.through = self.seq
+        return True
 
 
-async def rate(port: int, tokens: list[str], seconds: float) -> tuple[list[Agent], list[float]]:
-    """Each agent reports as soon as it is answered."""
-    agents = [Agent(port, token) for token in tokens]
+def stamped() -> bytes:
+    """The time as agents write it."""
+    return now().isoformat(timespec="microseconds").replace("+00:00", "Z").encode()
+
+
+def load(agents: list[Agent], seconds: float, every: float) -> list[float]:
+    """Each agent reports every `every` seconds, spread evenly; 0: as soon as it is answered.  One thread, no pipelining; each report's seconds."""
     times: list[float] = []
-    until = time.perf_counter() + seconds
-
-    async def go(agent: Agent) -> None:
-        while time.perf_counter() < until:
-            times.append(await agent.report())
-
-    await asyncio.gather(*(agent.report() for agent in agents))
-    await asyncio.gather(*(go(agent) for agent in agents))
-    return agents, times
-
-
-async def paced(port: int, tokens: list[str], seconds: float, every: float) -> tuple[list[Agent], list[float]]:
-    """Each agent reports every `every` seconds, spread evenly."""
-    agents = [Agent(port, token) for token in tokens]
-    times: list[float] = []
+    by_file: dict[int, Agent] = {}
     began = time.perf_counter()
+    until = began + seconds
+    for k, agent in enumerate(agents):
+        agent.due = began + every * k / len(agents)
+    waiting = deque(agents)  # by `due`: all have the same pace
+    open_ = 0
+    with select.epoll() as poll:
+        while waiting or open_:
+            at = time.perf_counter()
+            while waiting and waiting[0].due <= at:
+                agent = waiting.popleft()
+                agent.send(poll, by_file)
+                open_ += 1
+            timeout = max(0.0, waiting[0].due - at) if waiting else 30.0
+            for file, _ in poll.poll(timeout, 1024):
+                agent = by_file[file]
+                if not agent.answered():
+                    continue
+                at = time.perf_counter()
+                times.append(at - agent.began)
+                open_ -= 1
+                if every:
+                    agent.due += every
+                    if agent.due < until:
+                        waiting.append(agent)
+                elif at < until:
+                    agent.send(poll, by_file)
+                    open_ += 1
+    return times
 
-    async def go(k: int, agent: Agent) -> None:
-        at = began + every * k / len(agents)
-        while at < began + seconds:
-            await asyncio.sleep(max(0.0, at - time.perf_counter()))
-            times.append(await agent.report())
-            at += every
 
-    await asyncio.gather(*(go(k, agent) for k, agent in enumerate(agents)))
-    return agents, times
+def bare() -> None:
+    """What there is to compare with: the same body by one route of FastAPI with its models, which keeps nothing."""
+    import uvicorn
+    from fastapi import FastAPI, Request
+    from pydantic import AwareDatetime, BaseModel
+
+    class Item(BaseModel):
+        seq: int
+        kind: str
+        at: AwareDatetime
+        step: int
+        loss: float | None = None
+        rate: float | None = None
+
+    class Report(BaseModel):
+        stream: uuid.UUID
+        items: list[Item]
+
+    class Taken(BaseModel):
+        through: int
+        requests: list[str]
+
+    app = FastAPI()
+
+    def report(report: Report, request: Request) -> Taken:
+        assert request.headers["authorization"]
+        return Taken(through=report.items[-1].seq, requests=[])
+
+    async def quick(report_: Report, request: Request) -> Taken:
+        return report(report_, request)
+
+    quick.__annotations__ = {"report_": Report, "request": Request, "return": Taken}
+    app.post("/v1/report")(quick)
+    at = socket.create_server(("127.0.0.1", 0), backlog=4096)
+    at.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    print(at.getsockname()[1], flush=True)
+    uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run([at])
 
 
 def counted(url: str) -> int:
@@ -214,9 +277,42 @@ def cpu(pid: int) -> float:
     return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def measured(command: list[str], tokens: list[str], seconds: float, every: float) -> tuple[list[Agent], dict[str, Any]]:
+    """Start a server, load it, end it."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=env) as server:
+        assert server.stdout
+        try:
+            port = int(server.stdout.readline())
+            agents = [Agent(port, token) for token in tokens]
+            used, own, began = cpu(server.pid), time.process_time(), time.perf_counter()
+            times = sorted(load(agents, seconds, every))
+            took = time.perf_counter() - began
+            used, own = cpu(server.pid) - used, time.process_time() - own
+            held = memory(server.pid)
+        finally:
+            server.terminate()
+            server.wait(30)
+    sent = sum(a.seq for a in agents)
+    return agents, {
+        "agents": len(agents),
+        "reports": sent,
+        "per_second": round(sent / took),
+        "p50_ms": round(times[len(times) // 2] * 1000, 1),
+        "p99_ms": round(times[int(len(times) * 0.99)] * 1000, 1),
+        "max_ms": round(times[-1] * 1000, 1),
+        "server_cpu": round(used / took, 2),
+        "cpu_us_per_report": round(used / sent * 1e6),
+        "load_us_per_report": round(own / sent * 1e6),
+        "rss_mib": round(held["VmRSS"]),
+        "peak_mib": round(held["VmHWM"]),
+        "exit": server.returncode,
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["rate", "agents", "serve"])
+    parser.add_argument("what", choices=["rate", "agents", "bare", "serve", "serve-bare"])
     parser.add_argument("--database")
     parser.add_argument("--agents", type=int)
     parser.add_argument("--seconds", type=float, default=15)
@@ -225,47 +321,25 @@ def main() -> None:
     if given.what == "serve":
         serve(given.database)
         return
-    import resource
-
+    if given.what == "serve-bare":
+        bare()
+        return
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 40_000), hard))
+    count, every = (10_000, given.every) if given.what == "agents" else (64, 0.0)
+    count = given.agents or count
+    if given.what == "bare":
+        _, figures = measured([sys.executable, __file__, "serve-bare"], ["x" * 43] * count, given.seconds, every)
+        print(json.dumps(figures))
+        return
     with tempfile.TemporaryDirectory() as folder:
         url = given.database or f"sqlite:///{folder}/record.sqlite"
-        tokens = prepare(url, given.agents or (64 if given.what == "rate" else 10_000))
+        tokens = prepare(url, count)
+        before = counted(url)
         command = [sys.executable, __file__, "serve", "--database", url]
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-        with subprocess.Popen(command, stdout=subprocess.PIPE, env=env) as server:
-            assert server.stdout
-            try:
-                port = int(server.stdout.readline())
-                used, began = cpu(server.pid), time.perf_counter()
-                if given.what == "rate":
-                    agents, times = asyncio.run(rate(port, tokens, given.seconds))
-                else:
-                    agents, times = asyncio.run(paced(port, tokens, given.seconds, given.every))
-                took = time.perf_counter() - began
-                used = cpu(server.pid) - used
-                held = memory(server.pid)
-            finally:
-                server.terminate()
-                server.wait(30)
-        times.sort()
-        sent, answered, stored = sum(a.seq for a in agents), sum(a.through for a in agents), counted(url)
-        figures = {
-            "agents": len(agents),
-            "reports": sent,
-            "per_second": round(sent / took),
-            "p50_ms": round(times[len(times) // 2] * 1000, 1),
-            "p99_ms": round(times[int(len(times) * 0.99)] * 1000, 1),
-            "max_ms": round(times[-1] * 1000, 1),
-            "server_cpu": round(used / took, 2),
-            "cpu_us_per_report": round(used / sent * 1e6),
-            "rss_mib": round(held["VmRSS"]),
-            "peak_mib": round(held["VmHWM"]),
-            "lost": answered - stored,
-            "exit": server.returncode,
-        }
-        print(json.dumps(figures))
+        agents, figures = measured(command, tokens, given.seconds, every)
+        stored = counted(url) - before
+        print(json.dumps({**figures, "lost": sum(a.through for a in agents) - stored}))
 
 
 if __name__ == "__main__":

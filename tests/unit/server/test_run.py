@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,12 @@ from tests.unit.server.server_bed import bed, sqlite
 def test_a_place_that_is_taken() -> None:
     with listening("127.0.0.1", 0) as first, pytest.raises(OSError, match="in use"):
         listening("127.0.0.1", first.getsockname()[1])
+
+
+def test_answers_wait_for_no_acknowledgement() -> None:
+    # head and body are two writes: the second would come 40 ms later
+    with listening("127.0.0.1", 0) as at, socket.create_connection(at.getsockname()), at.accept()[0] as accepted:
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.mark.parametrize("key", ["missing", "text", "locked"])
