@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.model.errors import LeaseHeld, SkyplanError
+from planner.model.errors import LeaseHeld, SkyplanError, Unavailable
 
 if TYPE_CHECKING:
     from planner.app.ports import Clock, Ports
@@ -93,5 +93,7 @@ def _beat(record: Record, lease: Lease, clock: Clock, stop: threading.Event) -> 
     while not stop.wait(LENGTH.total_seconds() / 4):
         try:
             record.renew(lease, clock.now(), LENGTH)
+        except Unavailable:
+            continue  # a database that was started anew: the next sign of life may still come in time
         except SkyplanError:
             return

@@ -325,6 +325,11 @@ class _Pass:
             self.problems.append(Diagnostic(code=d.code, summary=f"{where}: {d.summary}", hint=d.hint))
 
 
+def nothing_known(error: SkyplanError) -> Reaped:
+    """A pass that the record did not answer."""
+    return Reaped(ended=(), closed=(), unknown=(), busy=(), problems=error.diagnostics)
+
+
 def warnings(done: Reaped) -> tuple[Diagnostic, ...]:
     """What people should hear of a pass, less its problems."""
     found = [

@@ -60,6 +60,7 @@ def command(
 
     Acts as each target's orchestrator.  What a live run owns is never ended; machines of no run are named and left, but with --unknown.
     """
+    import json
     from dataclasses import replace
 
     from planner.app import reap as reaping
@@ -67,6 +68,7 @@ def command(
     from planner.cli import view
     from planner.cli.progress import ending_politely, progress
     from planner.clouds.choose import RealClouds
+    from planner.model.errors import Unavailable
 
     more = [_place(text) for text in places]
     setting = review.setting(project_file, catalog)
@@ -79,10 +81,19 @@ def command(
             while True:
                 # listers keep the credentials they were made with, which end within the hour
                 fresh = replace(ports, clouds=RealClouds())
-                done = reaping.reap(fresh, jobs, end_unknown=end_unknown, heard=told.seen, places=more)
+                try:
+                    done = reaping.reap(fresh, jobs, end_unknown=end_unknown, heard=told.seen, places=more)
+                except Unavailable as error:
+                    if once:
+                        raise
+                    # a database that is started anew must not end what ends the bills
+                    done = reaping.nothing_known(error)
                 view.warn([*reaping.warnings(done), *done.problems], sys.stderr)
-                if as_json:
-                    view.put_json({"format_version": "1.0", **reaping.document(done)})
+                document = {"format_version": "1.0", **reaping.document(done)}
+                if as_json and once:
+                    view.put_json(document)
+                elif as_json:
+                    click.echo(json.dumps(document, sort_keys=True))
                 elif once or done.ended or done.closed:
                     view.say([_line(done)], stream=sys.stdout)
                 if once:

@@ -39,14 +39,22 @@ def command(
     The record is asked, not the cloud: `skyplan sync` makes it learn what was lost.  Steps and signs of life come from the agents on the nodes.
     """
     from planner.app import review, watching, wire
+    from planner.cli import view
     from planner.model.diagnostic import Diagnostic
-    from planner.model.errors import InputError
+    from planner.model.errors import InputError, Unavailable
 
     project = review.setting(project_file, catalog).project
     record, told, clock = wire.record(project), wire.runtime(project), wire.SystemClock()
     try:
         while True:
-            found = watching.view(record, told, jobs, clock.now(), points=0, checkpoints=1)
+            try:
+                found = watching.view(record, told, jobs, clock.now(), points=0, checkpoints=1)
+            except Unavailable as error:
+                if not watch:
+                    raise
+                view.warn(error.diagnostics, sys.stderr)
+                clock.sleep(every)
+                continue
             if unknown := sorted(set(jobs) - {v.job for v in found}):
                 raise InputError(
                     [Diagnostic(code="SKY-APPLY-323", summary=f"no job `{name}` was ever applied") for name in unknown]

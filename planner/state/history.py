@@ -18,6 +18,7 @@ from planner.model.errors import StateConflict
 from planner.model.record import stamp
 from planner.state import bulk, tables
 from planner.state.engine import open_engine
+from planner.state.transactions import reading, writing
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -82,7 +83,7 @@ class History:
         """Note observations; one that is known already stays as it is."""
         price_rows = [{n: getattr(p, n) for n in ("series", "observed_at", "micro_usd", "source")} for p in prices]
         seen = [{n: getattr(a, n) for n in ("pool", "observed_at", "source", "word", "detail")} for a in availability]
-        with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+        with writing(self._engine) as connection:
             for table, rows in ((tables.price, price_rows), (tables.availability, seen)):
                 for at in range(0, len(rows), BATCH):
                     bulk.put(connection, table, rows[at : at + BATCH], bulk.IGNORE)
@@ -91,14 +92,14 @@ class History:
         """A series from `since` on and before `until`, oldest first."""
         c = tables.price.c
         query = select(tables.price).where(c.series == series, c.observed_at >= since, c.observed_at < until)
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             return tuple(PricePoint(**row) for row in connection.execute(query.order_by(c.observed_at)).mappings())
 
     def availability(self, pool: str, *, since: str = "") -> tuple[AvailabilityPoint, ...]:
         """What was observed of a pool from `since` on, oldest first."""
         c = tables.availability.c
         query = select(tables.availability).where(c.pool == pool, c.observed_at >= since)
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             found = connection.execute(query.order_by(c.observed_at, c.source)).mappings()
             return tuple(AvailabilityPoint(**row) for row in found)
 
@@ -117,7 +118,7 @@ class History:
             "at": stamp(at),
             "version": 1,
         }
-        with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+        with writing(self._engine) as connection:
             row = connection.execute(insert(tables.migration).values(**values).returning(tables.migration)).mappings()
             return _move(row.one())
 
@@ -131,7 +132,7 @@ class History:
             "to_generation": to_generation if to_generation is not None else move.to_generation,
         }
         mine = (c.project == self._project, c.id == move.id, c.version == move.version)
-        with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+        with writing(self._engine) as connection:
             query = update(tables.migration).where(*mine).values(**values).returning(tables.migration)
             row = connection.execute(query).mappings().first()
             if row is None:
@@ -145,7 +146,7 @@ class History:
         query = select(tables.migration).where(c.project == self._project)
         if job is not None:
             query = query.where(c.job == job)
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             return tuple(map(_move, connection.execute(query.order_by(c.id)).mappings()))
 
 

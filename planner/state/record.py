@@ -1,6 +1,6 @@
 """The record as its readers see it, and the leases under which it is written.
 
-Every method is one transaction.  Writing goes through `Writer` (see `planner.state.writer`), which a lease is needed for.
+Every method is one transaction, and raises Unavailable where the database cannot serve now.  Writing goes through `Writer` (see `planner.state.writer`), which a lease is needed for.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from planner.model.record import (
 )
 from planner.state import rows, tables
 from planner.state.engine import open_engine
+from planner.state.transactions import reading, writing
 from planner.state.writer import Writer
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class Record:
     ) -> Lease:
         """The lease, if it is free, run out, or `gone(holder)` knows its holder to be dead.  Raises LeaseHeld (SKY-APPLY-305)."""
         key = {"project": self._project, "name": name}
-        with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+        with writing(self._engine) as connection:
             query = select(tables.lease).filter_by(**key).with_for_update()
             row = connection.execute(query).mappings().first()
             token = row["token"] + 1 if row else 1
@@ -169,7 +170,7 @@ class Record:
 
     def _lease(self, lease: Lease, values: dict[str, Any]) -> None:
         key = {"project": self._project, "name": lease.name}
-        with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+        with writing(self._engine) as connection:
             query = update(tables.lease).filter_by(**key, token=lease.token, holder=lease.holder)
             done = connection.execute(query.values(**values, version=tables.lease.c.version + 1))
             if done.rowcount != 1:
@@ -185,7 +186,7 @@ class Record:
         query = select(table).where(*mine, *wanted)
         if "id" in table.c:
             query = query.order_by(table.c.id)
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
 

@@ -6,17 +6,13 @@ Decides what is a transaction; the rules are in `seats`, `deliver`, `cuts`, `mee
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from planner.model.diagnostic import Diagnostic
-from planner.model.errors import Unavailable
 from planner.model.record import Event, stamp
 from planner.model.runtime import (
     Candidate,
@@ -38,6 +34,7 @@ from planner.model.runtime import (
 )
 from planner.state import cuts, deliver, guards, meeting, seats, tables, told
 from planner.state.engine import open_engine
+from planner.state.transactions import reading, writing
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -287,25 +284,8 @@ class Runtime:
 
     # transactions
 
-    @contextmanager
-    def _writing(self) -> Generator[Connection]:
-        with _answering(), self._engine.connect().execution_options(writes=True) as connection, connection.begin():
-            yield connection
+    def _writing(self) -> AbstractContextManager[Connection]:
+        return writing(self._engine)
 
-    @contextmanager
-    def _reading(self) -> Generator[Connection]:
-        with _answering(), self._engine.connect() as connection:
-            yield connection
-
-
-@contextmanager
-def _answering() -> Generator[None]:
-    """A database that is locked, full, away or was started anew is Unavailable; a broken rule of it is our error."""
-    try:
-        yield
-    except (DBAPIError, PoolTimeout) as error:
-        lost = isinstance(error, DBAPIError) and error.connection_invalidated
-        if not lost and not isinstance(error, (OperationalError, InterfaceError, PoolTimeout)):
-            raise
-        why = getattr(error, "orig", None) or error
-        raise Unavailable([Diagnostic(code="SKY-APPLY-319", summary=f"the record does not answer: {why}")]) from error
+    def _reading(self) -> AbstractContextManager[Connection]:
+        return reading(self._engine)

@@ -17,6 +17,7 @@ from planner.model.diagnostic import Diagnostic
 from planner.model.errors import StateConflict
 from planner.model.record import Action, Lease, Node, Outcome, Run, RunStatus, Stack, StackStatus, stamp
 from planner.state import rows, tables
+from planner.state.transactions import reading, writing
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
@@ -31,7 +32,7 @@ class Writer:
         self._engine = engine
         self._project = project
         self._lease = lease
-        with engine.connect() as connection:
+        with reading(engine) as connection:
             self.generation: int = connection.execute(self._job_query()).scalar() or 0
 
     @property
@@ -116,7 +117,7 @@ class Writer:
 
     @contextmanager
     def _transaction(self, at: datetime) -> Generator[Connection]:
-        with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+        with writing(self._engine) as connection:
             self._guard(connection, at)
             yield connection
 

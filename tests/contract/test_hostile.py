@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import psycopg
 import pytest
 
+from planner.model.errors import Unavailable
+from planner.model.record import stamp
 from planner.model.runtime import Candidate, Kind, checkpoint_mac, checkpoint_message
+from planner.state.history import History, PricePoint
 from planner.state.record import Record
 from planner.state.runtime import Runtime
 from tests.contract.beds import MINUTE, NOW, PROJECT, Bed, item, report, seat, told
@@ -48,3 +53,36 @@ def test_an_address_too_long_for_an_index_spoils_nobody_elses_report(bed: Bed) -
     cut = bed.runtime.choose_cut(seat(), NOW, [found])
     assert cut.chosen is None
     assert "2000 bytes" in cut.skipped[0][1]
+
+
+def _away(url: str, folder: Path) -> None:
+    """Let the database be there no more for whoever comes now."""
+    if url.startswith("sqlite"):
+        (folder / "record.sqlite").unlink()
+        (folder / "record.sqlite").mkdir()
+        return
+    name, _, host = url.split("/", 3)[3].partition("?host=")
+    with psycopg.connect(host=host, user="skyplan", dbname="postgres", autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+
+
+def test_a_database_that_is_away_is_said_to_be(made: str, tmp_path: Path) -> None:
+    """In the tree of errors, whoever asks: a command that watches, or ends bills, goes on when it is back."""
+    record, history = Record.open(made, PROJECT), History.open(made, PROJECT)
+    lease = record.take_lease("train", "me", NOW, MINUTE)
+    writer = record.writer(lease)
+    _away(made, tmp_path)
+    for asked in (
+        record.jobs,
+        lambda: record.take_lease("other", "me", NOW, MINUTE),
+        lambda: record.renew(lease, NOW, MINUTE),
+        lambda: record.writer(lease),
+        lambda: writer.event(None, NOW, "x", "y"),
+        lambda: history.prices("s"),
+        lambda: history.observe([PricePoint(series="s", observed_at=stamp(NOW), micro_usd=1, source="t")]),
+    ):
+        with pytest.raises(Unavailable, match="does not answer"):
+            asked()
+    record.close()
+    history.close()
