@@ -27,6 +27,7 @@ from .attempt import Attempt
 from .client import epoch, stamp
 from .errors import FENCED, PAST_END, SYSTEM
 from .gpu import Gpus
+from .parting import parting
 from .place import Place
 from .reporter import Reporter
 from .spool import Spool
@@ -54,6 +55,7 @@ class _Stop(NamedTuple):
     at: float
     number: int
     code: int
+    grace_seconds: float
 
 
 class Run:
@@ -87,7 +89,8 @@ class Run:
         self._attempt: Attempt | None = None
         self._exit: jobs.Exit | None = None
         self._stop: _Stop | None = None
-        self._kill_at = math.inf
+        self._kill_at = self._gone_at = math.inf
+        self._leaves_at: float | None = None
         self._fenced = self._hurry = False
         self._ready: dict[str, str | None] | None = None
         self._next_heartbeat = self._next_report = 0.0
@@ -227,25 +230,32 @@ class Run:
         elif word == "stop":
             self._end_by(reason, self._clock() + STOP_SECONDS if deadline is None else deadline)
 
-    def _noticed(self, notice: dict[str, Any]) -> None:
+    def _noticed(self, notice: dict[str, Any], *, ask: bool = True) -> None:
+        if self._gone_at < math.inf:
+            return  # the agent's own SIGTERM said it, and the job was asked
         what, text = str(notice.get("what", "spot")), notice.get("deadline")
         self._spool.add("notice", {"what": what, **({"deadline": text} if text else {})})
         deadline = None
         with contextlib.suppress(TypeError, ValueError, AttributeError):
             deadline = epoch(text) if text else None
+        if what == "spot" and deadline is not None:
+            self._leaves_at = deadline
         when = "soon" if deadline is None else f"in {max(int(deadline - self._clock()), 0)} s"
         self._told(f"SKY-RUN-518: the cloud takes this node {when} ({what})")
-        self._ask(f"the cloud takes this node {when}", deadline)
+        if ask:
+            self._ask(f"the cloud takes this node {when}", deadline)
 
     def _ask(self, reason: str, deadline: float | None, *, stop: bool = False) -> None:
         if self._attempt is not None:
             self._attempt.ask(reason, deadline, stop=stop)
 
-    def _end_by(self, reason: str, at: float, number: int = signal.SIGTERM, code: int = PAST_END) -> None:
+    def _end_by(
+        self, reason: str, at: float, number: int = signal.SIGTERM, code: int = PAST_END, grace: float | None = None
+    ) -> None:
         """The job ends by then, at the latest.  An earlier end that was decided before stays."""
         if self._stop is not None and self._stop.at <= at:
             return
-        self._stop = _Stop(reason, at, number, code)
+        self._stop = _Stop(reason, at, number, code, self._settings.grace_seconds if grace is None else grace)
         self._spool.add("event", {"word": "stopping", "text": reason[:500]})
         if at > self._clock():
             self._ask(reason, at, stop=True)
@@ -275,7 +285,7 @@ class Run:
             self._attempt.job.signal(signal.SIGKILL)
         elif now >= self._stop.at and self._kill_at == math.inf:
             self._told(f"the job is stopped: {self._stop.reason}")
-            self._kill_at = now + self._settings.grace_seconds
+            self._kill_at = now + self._stop.grace_seconds
             self._attempt.job.signal(self._stop.number)
 
     # the end
@@ -309,11 +319,12 @@ class Run:
         return self._checkpoints is None or self._fenced or self._must_go() or self._checkpoints.settled()
 
     def _must_go(self) -> bool:
-        """A signal, a fence or the hard end cuts the last waits short."""
+        """A second signal, a fence, the machine's or the hard end cuts the last waits short."""
+        while self._signals:
+            self._caught(self._signals.pop(0))
         over = self._reporter is not None and bool(self._reporter.over)
-        return (
-            bool(self._signals) or self._hurry or over or self._clock() > self._stop_at() + self._settings.wait_seconds
-        )
+        ends = min(self._gone_at, self._stop_at() + self._settings.wait_seconds)
+        return self._hurry or over or self._clock() > ends
 
     def _end_node(self) -> None:
         if self._settings.end:
@@ -364,11 +375,18 @@ class Run:
         self._signals.append(number)
 
     def _caught(self, number: int) -> None:
-        if self._kill_at < math.inf or self._exit is not None:  # a second time, or while the end is waited for
+        first, now = self._gone_at == math.inf, self._clock()
+        cloud = self._settings.cloud if number == signal.SIGTERM and first else ""
+        if not cloud and (self._kill_at < math.inf or self._exit is not None):  # again, or while the end is waited for
             self._kill_at, self._hurry = 0, True
             return
-        name = signal.Signals(number).name
-        self._end_by(f"the agent got {name}", 0, number, 128 + number)
+        plan = parting(cloud, now, self._settings.grace_seconds, self._leaves_at)
+        if plan.notice_at is not None:
+            self._noticed({"what": "spot", "deadline": stamp(plan.notice_at)}, ask=False)
+        self._gone_at = min(self._gone_at, plan.gone_at)
+        if self._exit is None:
+            reason = f"the agent got {signal.Signals(number).name}"
+            self._end_by(reason, plan.job_at, number, 128 + number, plan.grace_seconds)
 
 
 def _nothing(_number: int, _frame: FrameType | None) -> None:

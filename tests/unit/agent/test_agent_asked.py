@@ -146,3 +146,49 @@ def test_a_reboot_goes_on_from_the_newest_checkpoint(node: Node, plane: Plane) -
     assert [i["text"] for i in plane.kinds("log")] == ["resumed 4\n"]
     assert sorted({i["step"] for i in plane.kinds("checkpoint")}) == [1, 2, 3, 4, 5, 6]
     assert [i["text"].partition(":")[0] for i in plane.kinds("event") if i["word"] == "resumed"] == ["from step 4"]
+
+
+STOPS = """
+import json, signal, sys, time
+import skyplan_job
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))  # asked first, and only then this
+skyplan_job.report(1)
+while not (asked := skyplan_job.should_checkpoint()):
+    time.sleep(0.01)
+print("asked, with", int(skyplan_job.remaining_seconds()), flush=True)
+with skyplan_job.checkpoint(2, framework="json") as folder:
+    (folder / "state.json").write_text("{}")
+"""
+
+
+@pytest.mark.parametrize("cloud", ["nebius", "azure"])
+def test_a_shutdown_gives_the_job_a_last_checkpoint(
+    node: Node, plane: Plane, metadata: Metadata, monkeypatch: pytest.MonkeyPatch, cloud: str
+) -> None:
+    """Only Nebius has no other notice than the signal."""
+    monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", metadata.url)
+    agent = node.start(sys.executable, "-c", STOPS, cloud=cloud, **with_checkpoints(node))
+    until(plane.steps)
+    agent.send_signal(signal.SIGTERM)
+    code, told = done(agent)
+    assert code == 0, told
+    assert [i["step"] for i in plane.kinds("checkpoint")] == [2], "put away before the end"
+    assert plane.order[-1]["kind"] == "exit"
+    assert [i["what"] for i in plane.kinds("notice")] == (["spot"] if cloud == "nebius" else [])
+    assert node.ended
+    words = "".join(i["text"] for i in plane.kinds("log"))
+    assert 20 <= int(words.split()[-1]) <= 30
+
+
+def test_a_second_signal_does_not_wait_for_the_job(node: Node, plane: Plane) -> None:
+    agent = node.start(
+        sys.executable, "-c", "import skyplan_job, time; skyplan_job.report(1); time.sleep(60)", cloud="nebius"
+    )
+    until(plane.steps)
+    began = time.monotonic()
+    agent.send_signal(signal.SIGTERM)
+    until(lambda: plane.kinds("notice"))
+    agent.send_signal(signal.SIGTERM)
+    code, told = done(agent)
+    assert time.monotonic() - began < 20, told
+    assert code == 128 + signal.SIGTERM
