@@ -1,21 +1,25 @@
 """Many rows by one statement: what a batch of reports looks up and inserts.
 
-Decides how: SQLite takes a prepared statement again and again, PostgreSQL one statement over arrays (measured 2026-11-30, 200 reports a transaction: inserts
-row by row and keys by `IN` together do a third of it).  Both have one text for what is to happen on a conflict.
+Decides how: PostgreSQL takes one statement over arrays (measured 2026-11-30, 200 reports a transaction: inserts row by row and keys by `IN` together do a
+third of it), SQLite many rows by one step.  Its driver gives the interpreter away at each step and must win it back from the thread that reads requests: row by
+row a batch took ten times as long.  Both have one text for what is to happen on a conflict.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Float, Integer, RowMapping, Table, TextClause, bindparam, text
+from sqlalchemy import BigInteger, Connection, Float, Integer, RowMapping, Table, TextClause, text
 
 _TYPES = ((BigInteger, "bigint"), (Integer, "integer"), (Float, "double precision"))
 IGNORE = "ON CONFLICT DO NOTHING"
 CHUNK = 400
 """Keys per query on SQLite: far below its 32,766 variables."""
+MOST_ROWS = 128
+"""By one statement on SQLite; a power of two, as all are: the driver keeps few statements prepared."""
 
 
 def put(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], on_conflict: str = "") -> None:
@@ -27,7 +31,18 @@ def put(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]],
         arrays = {name: [row[name] for row in rows] for name in names}
         connection.execute(_over_arrays(table, names, on_conflict), arrays)
     else:
-        connection.execute(_row_by_row(table, names, on_conflict), rows)
+        _put_by_values(connection, table, names, rows, on_conflict)
+
+
+def _put_by_values(
+    connection: Connection, table: Table, names: tuple[str, ...], rows: Sequence[Mapping[str, Any]], on_conflict: str
+) -> None:
+    at = 0
+    while left := len(rows) - at:
+        count = min(MOST_ROWS, 1 << (left.bit_length() - 1))
+        values = tuple([row[name] for row in rows[at : at + count] for name in names])
+        connection.exec_driver_sql(_by_values(table, names, on_conflict, count), values)
+        at += count
 
 
 def find(
@@ -46,18 +61,49 @@ def find(
         arrays = dict(zip(names, map(list, zip(*keys, strict=True)), strict=True))
         found = connection.execute(_found_by_arrays(table, names, lock), {"of_project": project, **arrays})
         return list(found.mappings())
-    out: list[RowMapping] = []
-    for at in range(0, len(keys), CHUNK):
-        values = {"of_project": project, "keys": keys[at : at + CHUNK]}
-        out += connection.execute(_found_by_list(table, names), values).mappings()
-    return out
+    values = {"of_project": project, "keys": json.dumps(keys)}
+    return list(connection.execute(_found_by_json(table, names), values).mappings())
+
+
+def look(
+    connection: Connection,
+    table: Table,
+    project: str,
+    names: tuple[str, ...],
+    keys: Sequence[tuple[Any, ...]],
+    *,
+    column: str,
+    lock: str = "",
+) -> dict[tuple[Any, ...], int]:
+    """By key, a whole number of each row that `find` would find, locked alike."""
+    if not keys:
+        return {}
+    if connection.dialect.name == "postgresql":
+        rows = find(connection, table, project, names, keys, lock=lock)
+        return {tuple(row[name] for name in names): row[column] for row in rows}
+    found = connection.exec_driver_sql(_numbers_by_json(table, names, column), (json.dumps(keys), project)).scalar_one()
+    return {tuple(key): number for *key, number in json.loads(found)}
 
 
 @cache
-def _found_by_list(table: Table, names: tuple[str, ...]) -> TextClause:
-    columns = ", ".join(f'"{name}"' for name in names)
-    query = f'SELECT * FROM "{table.name}" WHERE project = :of_project AND ({columns}) IN :keys ORDER BY {columns}'  # noqa: S608 - names are our tables' own
-    return text(query).bindparams(bindparam("keys", expanding=True))
+def _found_by_json(table: Table, names: tuple[str, ...]) -> TextClause:
+    order = ", ".join(f'found."{name}"' for name in names)
+    return text(f"SELECT found.* {_of_keys(table, names, ':keys', ':of_project')} ORDER BY {order}")
+
+
+@cache
+def _numbers_by_json(table: Table, names: tuple[str, ...], column: str) -> str:
+    columns = ", ".join(f'found."{name}"' for name in (*names, column))
+    # all of them as one row: each would be a step
+    return f"SELECT json_group_array(json_array({columns})) {_of_keys(table, names, '?', '?')}"
+
+
+def _of_keys(table: Table, names: tuple[str, ...], keys: str, project: str) -> str:
+    same = " AND ".join(f"""found."{name}" = json_extract(wanted.value, '$[{k}]')""" for k, name in enumerate(names))
+    # CROSS: keys first, each looked up in the index
+    return (
+        f'FROM json_each({keys}) AS wanted CROSS JOIN "{table.name}" AS found ON found.project = {project} AND {same}'
+    )
 
 
 @cache
@@ -74,9 +120,9 @@ def _found_by_arrays(table: Table, names: tuple[str, ...], lock: str) -> TextCla
 
 
 @cache
-def _row_by_row(table: Table, names: tuple[str, ...], on_conflict: str) -> TextClause:
-    values = ", ".join(f":{name}" for name in names)
-    return text(f"INSERT INTO {_into(table, names)} VALUES ({values}) {on_conflict}")  # noqa: S608 - names are our tables' own
+def _by_values(table: Table, names: tuple[str, ...], on_conflict: str, count: int) -> str:
+    row = f"({', '.join('?' * len(names))})"
+    return f"INSERT INTO {_into(table, names)} VALUES {', '.join([row] * count)} {on_conflict}"  # noqa: S608 - names are our tables' own
 
 
 @cache

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from planner.model.record import RunStatus, stamp
 from planner.model.runtime import Delivered, Item, Kind, NodeRequest, Refused, Report, Seat
 from planner.state import tables
-from planner.state.bulk import IGNORE, find, put
+from planner.state.bulk import IGNORE, find, look, put
 from planner.state.guards import Row, RunKey, refusal, runs
 from planner.state.reports import Reader, Rows, Values, shape_problem
 from planner.state.seats import manifest_key
@@ -132,8 +132,8 @@ def _streams(batch: _Batch, reports: Sequence[Report]) -> None:
 
 def _through(batch: _Batch, wanted: Sequence[Stream]) -> dict[Stream, int]:
     names = ("job", "generation", "rank", "stream")
-    found = find(batch.connection, tables.delivery, batch.project, names, wanted, lock="UPDATE")
-    return {(row["job"], row["generation"], row["rank"], row["stream"]): row["through"] for row in found}
+    found = look(batch.connection, tables.delivery, batch.project, names, wanted, column="through", lock="UPDATE")
+    return cast("dict[Stream, int]", found)
 
 
 def _of(stream: Stream) -> Values:
