@@ -26,13 +26,19 @@ JOB_FOLDER = f"{RUN_FOLDER}/job"
 #: the agent's exits that another start mends not: wrong use, wrong configuration (`modules.agent.errors`)
 _FINAL = "64 78"
 
+#: what `systemctl stop` and a shutdown give the agent; more than it takes by itself (`modules.agent.parting`)
+STOP_SECONDS = 120
+
 _UNIT = f"""\
 [Unit]
 Description=skyplan agent: runs the job, tells of it, ends the machine
 After=network-online.target docker.service
-StartLimitIntervalSec=0
 # where it cannot run, nothing would end the job or the bill
+StartLimitIntervalSec=900
+StartLimitBurst=60
+StartLimitAction=poweroff
 FailureAction=poweroff
+SuccessAction=poweroff
 [Service]
 Type=exec
 EnvironmentFile=/run/skyplan/agent.env
@@ -40,9 +46,9 @@ ExecStart=/usr/bin/python3 /opt/skyplan/agent.pyz run --config /opt/skyplan/agen
 Restart=on-failure
 RestartSec=2
 RestartPreventExitStatus={_FINAL}
-# the job outlives its agent, which finds it again; at the machine's end the agent gets the time for a last report
+# the job outlives its agent, which finds it again; at the machine's end the agent gets the time for a last checkpoint and report
 KillMode=process
-TimeoutStopSec=120
+TimeoutStopSec={STOP_SECONDS}
 """
 
 
@@ -81,8 +87,8 @@ def agent_setup(
         "cloud": cloud.value,
         "region": region,
         "account": account,
-        "control_plane": _service(agent.control_url, agent.ca_file),
-        "broker": _service(agent.broker_url, agent.ca_file) if agent.broker_url else None,
+        "control_plane": _service(agent.control_url, agent.ca_file, agent.audience),
+        "broker": _service(agent.broker_url, agent.ca_file, agent.broker_audience) if agent.broker_url else None,
         "checkpoint": {"uri": _prefix(workload.checkpoint.at), "folder": folder}
         if workload.checkpoint and folder
         else None,
@@ -109,8 +115,8 @@ def keeps_checkpoints(workload: Workload, paths: tuple[DataPath, ...]) -> bool:
     return any(path.uri == at and not path.out_of_reach for path in paths)
 
 
-def _service(url: str, ca_file: str | None) -> dict[str, str]:
-    return {"url": url, **({"ca_file": ca_file} if ca_file else {})}
+def _service(url: str, ca_file: str | None, audience: str | None) -> dict[str, str]:
+    return {"url": url, **({"ca_file": ca_file} if ca_file else {}), **({"audience": audience} if audience else {})}
 
 
 def _prefix(at: ObjectPrefix) -> str:

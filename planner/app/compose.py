@@ -214,11 +214,11 @@ def _access(placement: Placement, siblings: Sequence[Placement], setting: _Setti
         orchestrator=target.orchestrator_role,
         spot_templates=tuple(sorted(spot)),
         data_identities=minted_identities(workload, placement, project),
-        agent=_agent(project) if Cloud(placement.cloud) is Cloud.AWS else None,
+        agent=_agent(project, Cloud.AWS) if Cloud(placement.cloud) is Cloud.AWS else None,
     )
 
 
-def _agent(project: Project) -> NodeAgent | None:
+def _agent(project: Project, cloud: Cloud) -> NodeAgent | None:
     """Under which jobs run, where skyplan.yaml says where it is fetched and whom it speaks to."""
     control = project.control_plane
     if control is None or not (project.agent_url and project.agent_sha256):
@@ -229,6 +229,8 @@ def _agent(project: Project) -> NodeAgent | None:
         control_url=control.url,
         ca_file=control.ca_file,
         broker_url=control.broker,
+        audience=control.azure_audience if cloud is Cloud.AZURE else None,
+        broker_audience=control.azure_broker_audience if cloud is Cloud.AZURE else None,
     )
 
 
@@ -261,7 +263,7 @@ def _compute(placement: Placement, generation: int, setting: _Setting, *, plan_i
         kms_key_arn=target_of(project, placement).kms_key_arn if whole else None,
         in_group=reserved is not None and reserved.in_group,
         capacity_block=reserved is not None and reserved.capacity_block,
-        agent=_agent(project) if whole else None,
+        agent=_agent(project, Cloud(placement.cloud)) if whole else None,
     )
 
 

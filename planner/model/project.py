@@ -192,11 +192,15 @@ class ControlPlane:
     url      as nodes reach it
     ca_file  on the nodes: certificates of an authority of the user's own, which both services' are checked against; None = the system's
     broker   `skyplan broker`, as nodes reach it; None = nothing is minted, nodes have their own identity's rights alone
+    azure_audience, azure_broker_audience
+             the applications that Azure's managed identities get tokens for: Entra issues none for an address; elsewhere a proof names the address
     """
 
     url: str
     ca_file: str | None = None
     broker: str | None = None
+    azure_audience: str | None = None
+    azure_broker_audience: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

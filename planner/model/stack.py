@@ -95,6 +95,8 @@ class NodeAgent:
     control_url  `skyplan serve`
     ca_file      on the node: an authority of the user's own, for both services; None = the system's
     broker_url   `skyplan broker`; None = nothing is minted
+    audience, broker_audience
+                 whom nodes' proofs name for each; None = its address
     """
 
     url: str
@@ -102,6 +104,8 @@ class NodeAgent:
     control_url: str
     ca_file: str | None = None
     broker_url: str | None = None
+    audience: str | None = None
+    broker_audience: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

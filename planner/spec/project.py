@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.model import iam_codes
 from planner.model.diagnostic import Diagnostic, Location, ordered
+from planner.model.offer import Cloud
 from planner.model.project import ControlPlane, Project, Rendezvous, Suppression, default_targets
 from planner.spec import parts, secret, stores, units
 from planner.spec.backend import backend
@@ -22,6 +23,7 @@ from planner.spec.foundation import ci_settings
 from planner.spec.near import did_you_mean
 from planner.spec.patterns import is_glob, specific_first
 from planner.spec.prices import price_overrides, reservations
+from planner.spec.server import audience_word
 from planner.spec.targets import targets
 from planner.spec.yaml_lines import Mapping, documents
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 #: name under which a node has the join secret while it joins
 JOIN_SECRET: Final = "SKYPLAN_JOIN_SECRET"  # noqa: S105 -- a name
+_AUDIENCE_HINT: Final = "on Azure nodes ask a token for an application, not for an address: write `azure_audience: api://…` as `identity.azure` of server.yaml has it, or name `targets`, none on Azure"
+_LENT_HINT: Final = "on Azure nodes ask a token for an application: write `azure_broker_audience: api://…` as `identity.azure` of broker.yaml has it"
 _NAME: Final = r"[a-z][a-z0-9-]{0,38}[a-z0-9]"
 _VERSION: Final = r"(?:=|!=|>=|<=|~>|>|<)?\s*[0-9]+(?:\.[0-9]+){0,2}(?:-[0-9A-Za-z.]+)?"
 #: rules whose findings may be accepted: what says that an audit itself is wrong may not
@@ -88,7 +92,7 @@ def _project(f: Fields, words: Words) -> Project:
         federation=federations(f),
         rendezvous=_rendezvous(f),
         ci=ci_settings(f),
-        control_plane=_control_plane(f, agent=agent_url is not None),
+        control_plane=_control_plane(f, agent=agent_url is not None, azure=any(t.cloud is Cloud.AZURE for t in stand)),
     )
 
 
@@ -177,8 +181,8 @@ def _rendezvous(f: Fields) -> Rendezvous | None:
     return Rendezvous(url=url, secrets=tuple((cloud, ref) for cloud, ref in refs if ref)) if url else None
 
 
-def _control_plane(f: Fields, *, agent: bool) -> ControlPlane | None:
-    """`control_plane: {url, ca_file?, broker?}`.  It is the agent that speaks to it."""
+def _control_plane(f: Fields, *, agent: bool, azure: bool) -> ControlPlane | None:
+    """`control_plane: {url, ca_file?, broker?, azure_audience?, azure_broker_audience?}`.  It is the agent that speaks to it."""
     c = f.fields("control_plane")
     if c is None:
         return None
@@ -187,11 +191,21 @@ def _control_plane(f: Fields, *, agent: bool) -> ControlPlane | None:
     )
     ca_file = c.read("ca_file", _node_file)
     broker = c.read("broker", _secure_url)
+    audience = c.read("azure_audience", audience_word, required=_AUDIENCE_HINT if azure else "")
+    lent = c.read(
+        "azure_broker_audience", audience_word, required=_LENT_HINT if azure and "broker" in c.node.entries else ""
+    )
+    if audience and audience == lent:
+        where = f.report.places["control_plane.azure_broker_audience"]
+        hint = "register a second application: with one, the control plane could show nodes' proofs to the broker"
+        f.report.error(where, "SKY-SPEC-105", "`control_plane` has one audience for both services", hint)
     c.finish()
     if not agent:
         hint = "say where nodes fetch the agent, and its SHA-256: it is what speaks to the control plane"
         f.missing("`agent`", hint)
-    return ControlPlane(url=url, ca_file=ca_file, broker=broker) if url else None
+    if not url:
+        return None
+    return ControlPlane(url=url, ca_file=ca_file, broker=broker, azure_audience=audience, azure_broker_audience=lent)
 
 
 def _secure_url(text: str) -> str:

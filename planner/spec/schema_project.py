@@ -75,6 +75,14 @@ def project_properties() -> dict[str, Schema]:
                 pattern="^/",
             ),
             broker=text("The broker, as nodes reach it.", "https://broker.example.com", pattern="^https://"),
+            azure_audience=text(
+                "With a target on Azure: the application that nodes there ask tokens for, as in `identity.azure` of server.yaml.",
+                "api://skyplan",
+            ),
+            azure_broker_audience=text(
+                "With a target on Azure and a broker: another application, as in `identity.azure` of broker.yaml.",
+                "api://skyplan-broker",
+            ),
         ),
         "rendezvous": record(
             "Where the nodes of a job in several clouds meet: see `skyplan rendezvous`.",

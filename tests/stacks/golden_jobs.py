@@ -122,7 +122,13 @@ def _controlled(cloud: Cloud, *beside: Cloud, broker: bool = True) -> Project:
         _project(one, broker_role=BROKERS[one], permissions_boundary=bounds.get(one), regions=("nowhere",))
         for one in beside
     ]
-    control = ControlPlane(url="https://plane.example.com", broker="https://broker.example.com" if broker else None)
+    azure = cloud is Cloud.AZURE
+    control = ControlPlane(
+        url="https://plane.example.com",
+        broker="https://broker.example.com" if broker else None,
+        azure_audience="api://skyplan" if azure else None,
+        azure_broker_audience="api://skyplan-broker" if azure and broker else None,
+    )
     return replace(
         here,
         targets=(*here.targets, *(target for project in there for target in project.targets)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from modules.agent import settings
+from modules.agent import errors, parting, settings
 from modules.user_data import LIMIT, packed, user_data
 from planner.model.offer import Cloud, Fabric
 from planner.model.stack import DataPath, NodeAgent, Reach
@@ -239,3 +240,27 @@ def test_the_agent_itself_runs_the_job_as_it_is_rendered(tmp_path):
     assert seen["MINE"] == "it's"
     (progress,) = (tmp_path / "run" / "job").glob("*.progress")
     assert "7" in progress.read_text(), "the helper that the agent puts on the path was imported, and told its step"
+
+
+def test_proofs_name_an_application_where_the_platform_makes_none_for_an_address():
+    agent = replace(AGENT, audience="api://skyplan", broker_audience="api://skyplan-broker")
+    here = {"SKYPLAN_GENERATION": "3", "SKYPLAN_RANK": "1", "SKYPLAN_INSTANCE_ID": "train-g3-r1"}
+    found = settings.parse(json.loads(made(Cloud.AZURE, agent=agent)["/opt/skyplan/agent.json"]), here)
+    assert found.control_plane is not None
+    assert found.broker is not None
+    assert (found.control_plane.audience, found.broker.audience) == ("api://skyplan", "api://skyplan-broker")
+
+
+def test_no_end_of_the_agent_leaves_the_machine_on():
+    """A failed job's agent ends with the job's code, is started again, and ends the machine again: not without end, should that fail."""
+    unit = configparser.ConfigParser(strict=True, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment]  # systemd minds case
+    unit.read_string(made()["/etc/systemd/system/skyplan-agent.service"])
+    about, service = unit["Unit"], unit["Service"]
+    assert [about[f"{end}Action"] for end in ("Success", "Failure", "StartLimit")] == ["poweroff"] * 3
+    # one that dies at once reaches the limit, one that dies once a minute does not
+    seconds, starts = int(about["StartLimitIntervalSec"]), int(about["StartLimitBurst"])
+    assert int(service["RestartSec"]) * starts < seconds < 60 * starts
+    assert service["Restart"] == "on-failure"
+    assert set(service["RestartPreventExitStatus"].split()) == {str(errors.USAGE), str(errors.CONFIG)}
+    assert int(service["TimeoutStopSec"]) > parting.MOST_SECONDS

@@ -60,3 +60,40 @@ def test_what_is_wrong_is_named_at_its_line(old: str, new: str, code: str, line:
     _, problems = project_of(FILE.replace(old, new))
     assert (code, line) in [(d.code, d.location and d.location.line) for d in problems], problems
     assert "pass@" not in str(problems)
+
+
+AZURE = FILE + "  - {name: prod, cloud: azure}\n"
+NAMED = AZURE.replace(
+    "  broker: ", "  azure_audience: api://skyplan\n  azure_broker_audience: api://skyplan-broker\n  broker: "
+)
+
+
+def test_azures_nodes_are_told_for_which_applications_their_tokens_are() -> None:
+    project, problems = project_of(NAMED)
+    assert problems == ()
+    assert project.control_plane is not None
+    assert project.control_plane.azure_audience == "api://skyplan"
+    assert project.control_plane.azure_broker_audience == "api://skyplan-broker"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "code", "line"),
+    [
+        (AZURE, "azure_audience", "SKY-SPEC-103", 3),
+        (AZURE, "azure_broker_audience", "SKY-SPEC-103", 3),
+        (FILE[: FILE.index("targets:")], "azure_audience", "SKY-SPEC-103", 3),  # one target of each cloud then stands
+        (NAMED.replace("api://skyplan-broker", "api://skyplan"), "one audience for both", "SKY-SPEC-105", 6),
+        (NAMED.replace("api://skyplan-broker", "api skyplan"), "azure_broker_audience", "SKY-SPEC-105", 6),
+    ],
+)
+def test_an_audience_of_azure_that_is_missing_or_wrong(text: str, words: str, code: str, line: int) -> None:
+    _, problems = project_of(text)
+    found = [d for d in problems if d.code == code and words in d.summary]
+    assert [d.location and d.location.line for d in found] == [line], problems
+
+
+def test_no_broker_needs_no_audience() -> None:
+    without = NAMED.replace("  broker: https://broker.example.com\n", "").replace(
+        "  azure_broker_audience: api://skyplan-broker\n", ""
+    )
+    assert project_of(without)[1] == ()
