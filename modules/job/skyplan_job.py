@@ -67,15 +67,19 @@ _answered = 0
 
 def report(step: int, *, loss: Any = None, rate: Any = None, **metrics: Any) -> None:
     """Tell a step.  `rate` in steps per second is worked out between calls where it is not given.  Only the first process of a node tells."""
-    if _local_rank():
+    try:
+        if _local_rank():
+            return
+        now, at = time.monotonic(), int(step)
+        if rate is None and _last and now > _last[0][1] and at > _last[0][0]:
+            rate = round((at - _last[0][0]) / (now - _last[0][1]), 6)
+        _last[:] = [(at, now)]
+    except Exception as error:  # noqa: BLE001  a tensor's own errors among them
+        _once(f"progress is not told: {error!r}")
         return
-    now = time.monotonic()
-    if rate is None and _last and now > _last[0][1] and step > _last[0][0]:
-        rate = round((step - _last[0][0]) / (now - _last[0][1]), 6)
-    _last[:] = [(int(step), now)]
-    line: dict[str, Any] = {"step": int(step)}
+    line: dict[str, Any] = {"step": at}
     for name, value in [("loss", loss), ("rate", rate), *list(metrics.items())[:MAX_METRICS]]:
-        with contextlib.suppress(TypeError, ValueError):
+        with contextlib.suppress(Exception):  # whatever a library's number raises when it is asked for its value
             number = float(cast("Any", value))
             if math.isfinite(number):
                 line[name] = number
@@ -261,8 +265,15 @@ class _Making:
             shutil.rmtree(str(left), ignore_errors=True)
 
     def unlock(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
+        if self._lock is None:
+            return
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl  # noqa: PLC0415  not on Windows
+
+            fcntl.flock(
+                self._lock, fcntl.LOCK_UN
+            )  # closing is not enough: a process that was forked meanwhile has it too
+        self._lock.close()
 
     def suffix(self) -> int:
         """The first that no checkpoint of this step had, on disk or put away."""

@@ -64,6 +64,19 @@ class TestReport:
         job.report(1)
         assert "progress is not told" in capsys.readouterr().err
 
+    @pytest.mark.parametrize("step", [None, "x", float("nan"), float("inf"), [1]])
+    def test_no_step_is_too_strange(self, job: ModuleType, seat: Path, step: object) -> None:
+        job.report(step)
+        assert not (seat / "progress").exists()
+
+    def test_no_number_is_too_strange(self, job: ModuleType, seat: Path) -> None:
+        class Tensor:
+            def __float__(self) -> float:
+                raise RuntimeError("a tensor of two elements, or a device that failed")
+
+        job.report(1, loss=Tensor(), huge=10**400, ok=1)
+        assert lines(seat) == [{"step": 1, "ok": 1.0}]
+
     def test_tells_nothing_outside_of_skyplan_or_from_a_second_process(
         self, job: ModuleType, seat: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -306,3 +319,19 @@ class TestManifest:
         except Invalid:
             return
         assert other == raw or found.digest != whole.digest or found.mac != whole.mac
+
+
+def test_a_process_that_was_forked_meanwhile_holds_no_checkpoint_up(job: ModuleType, seat: Path) -> None:
+    """As a data loader's workers are, where a job evaluates while it saves: they have the lock's descriptor too."""
+    fcntl = pytest.importorskip("fcntl")
+    with job.checkpoint(1) as folder:
+        (folder / "a").write_text("1")
+        lock = (seat / "checkpoints" / ".skyplan-lock").stat()
+        open_here = [int(path.name) for path in Path("/proc/self/fd").iterdir() if path.exists()]
+        inherited = [os.dup(fd) for fd in open_here if os.path.samestat(os.fstat(fd), lock)]
+    assert len(inherited) == 1
+    try:
+        with (seat / "checkpoints" / ".skyplan-lock").open("ab") as other:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises where it is still held
+    finally:
+        os.close(inherited[0])
