@@ -32,6 +32,7 @@ PARTS_SECONDS = 1800.0
 """How long rank 0 waits for the other nodes' parts: their uploads take as long as its own."""
 _LOOK_SECONDS = 5.0
 _LONGEST_PAUSE_SECONDS = 60.0
+_FAILURES_IN_A_ROW = 3
 _GONE = ".gone-"
 
 
@@ -58,6 +59,7 @@ class Uploader:
         self._folder, self._key, self._keep, self._told, self._steady = folder, key, keep, told, steady
         self._prefix = f"g{seat.generation}/"
         self._waiting: dict[str, float] = {}
+        self._reported: dict[str, str] = {}  # what a full disk could not remember
         self._woken = threading.Event()
         self.moved = 0
         """Counts files that were put away: while it rises, waiting is worth it."""
@@ -69,10 +71,24 @@ class Uploader:
         return sorted(left, key=lambda name: (manifest.step_of(name) or 0, len(name), name), reverse=True)
 
     def once(self) -> bool:
-        """Put away what can be; whether nothing is left.  Raises StoreError."""
-        left = 0
-        for name in self.pending():
-            left += not self.upload(name)
+        """Put away what can be; whether nothing is left.  Raises the first failure: one that fails for good holds up no other, several in a row are the store's."""
+        left, in_a_row = 0, 0
+        tried: set[str] = set()
+        failed: Exception | None = None
+        while in_a_row < _FAILURES_IN_A_ROW:
+            # looked for anew each time: what was made meanwhile is newer than all that wait
+            name = next((name for name in self.pending() if name not in tried), None)
+            if name is None:
+                break
+            tried.add(name)
+            try:
+                left += not self.upload(name)
+                in_a_row = 0
+            except Exception as error:  # noqa: BLE001  of whatever kind: raised below
+                failed = failed or error
+                in_a_row += 1
+        if failed is not None:
+            raise failed
         return left == 0
 
     def run(self, stopped: threading.Event) -> None:
@@ -181,6 +197,7 @@ class Uploader:
 
     def _stored(self, name: str) -> None:
         """Remember it, on disk; then make room."""
+        self._reported[name] = self._mark(name)
         stored = self._folder / STORED
         stored.mkdir(exist_ok=True)
         new = stored / f".{name}"
@@ -190,6 +207,7 @@ class Uploader:
             os.fsync(opened.fileno())
         new.rename(stored / name)
         flush_folder(stored)
+        self._reported.pop(name, None)
         self._waiting.pop(name, None)
         if self._keep is None:
             return
@@ -202,6 +220,8 @@ class Uploader:
             shutil.rmtree(str(gone), ignore_errors=True)
 
     def _is_stored(self, name: str) -> bool:
+        if self._reported.get(name) == self._mark(name):
+            return True
         try:
             return (self._folder / STORED / name).read_text() == self._mark(name)
         except FileNotFoundError:

@@ -316,3 +316,59 @@ def test_a_disk_that_is_full_stops_no_later_checkpoint(
     assert told.is_set()
     assert valid(store) == [7]
     assert up.pending() == []
+
+
+def test_one_that_fails_for_good_holds_up_no_other(store: LocalStore, node: Path) -> None:
+    class Choosy(Failing):
+        def put(self, name: str, content: Content) -> None:
+            if "step-000000000009" in name:
+                raise StoreError("not this one")
+            super().put(name, content)
+
+    for step in (5, 7, 9):
+        make(node, store.uri, Seat(), step, files={"x": b"1"})
+    up = uploader(Choosy(store, 0, after=False), node, Spool())
+    with pytest.raises(StoreError, match="not this one"):
+        up.once()
+    assert valid(store) == [7, 5]
+    assert up.pending() == ["step-000000000009"]
+
+
+def test_a_store_that_is_away_is_not_asked_for_each_of_many(store: LocalStore, node: Path) -> None:
+    class Away(Failing):
+        def put(self, name: str, content: Content) -> None:
+            self.calls += 1
+            raise StoreError("away")
+
+    for step in range(20):
+        make(node, store.uri, Seat(), step, files={})
+    away = Away(store, 0, after=False)
+    with pytest.raises(StoreError, match="away"):
+        uploader(away, node, Spool()).once()
+    assert away.calls == upload._FAILURES_IN_A_ROW
+
+
+def test_what_is_made_meanwhile_goes_before_what_waits(store: LocalStore, node: Path) -> None:
+    for step in (5, 7):
+        make(node, store.uri, Seat(), step, files={})
+    spool = Spool()
+
+    class Slow(Failing):
+        def put(self, name: str, content: Content) -> None:
+            super().put(name, content)
+            if "step-000000000007" in name:  # while it is put away the job makes its last, before the node goes
+                make(node, store.uri, Seat(), 9, files={})
+
+    uploader(Slow(store, 0, after=False), node, spool).once()
+    assert [body["step"] for _, body in spool] == [7, 9, 5]
+
+
+def test_on_a_full_disk_a_checkpoint_is_reported_once(store: LocalStore, node: Path) -> None:
+    make(node, store.uri, Seat(), 5, files={"x": b"1"})
+    spool = Spool()
+    up = uploader(store, node, spool)
+    (node / upload.STORED / ".step-000000000005").mkdir(parents=True)  # it cannot be remembered
+    with pytest.raises(IsADirectoryError):
+        up.once()
+    assert up.once()
+    assert [kind for kind, _ in spool] == ["checkpoint"]
