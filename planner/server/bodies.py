@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from planner.model.runtime import MAX_REPORT_ITEMS, Kind
 from planner.server.reports import MAX_WHOLE, clean
@@ -17,8 +17,15 @@ MAX_RANK: Final = 65_535
 
 JobName = Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$", examples=["train"])]
 Generation = Annotated[int, Field(ge=1, le=10**9, strict=True)]
-Text = Annotated[str, Field(max_length=2048), AfterValidator(clean)]
-Uri = Annotated[str, Field(min_length=1, max_length=2048), AfterValidator(clean)]
+
+
+def _clean(found: Any) -> Any:
+    """Before anything else looks: a file's name that is no Unicode would be refused, and with it all that was sent beside it."""
+    return clean(found) if isinstance(found, str) else found
+
+
+Text = Annotated[str, BeforeValidator(_clean), Field(max_length=2048)]
+Uri = Annotated[str, BeforeValidator(_clean), Field(min_length=1, max_length=2048)]
 
 
 class Body(BaseModel):

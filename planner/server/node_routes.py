@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Annotated, Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -20,6 +21,10 @@ from planner.server.peers_file import endpoint_problem
 from planner.server.report_route import session_of
 from planner.server.sessions import bearer, digest
 from planner.server.state import Held
+
+if TYPE_CHECKING:
+    from planner.model.runtime import Cut
+    from planner.state.runtime import Runtime
 
 MAX_WAIT_SECONDS: Final = 25.0
 POLL_SECONDS: Final = 1.0
@@ -100,7 +105,7 @@ async def cut(
 @routes.get("/v1/cut", responses={ACCEPTED: {"model": bodies.CutAnswer}})
 async def chosen(session: Asking, held: Holding, response: Response) -> bodies.CutAnswer:
     """The cut, or 202 while rank 0 has not chosen."""
-    found = await to_thread.run_sync(held.services.runtime.cut, session.seat.job, session.seat.generation)
+    found = await to_thread.run_sync(_cut_of, held.services.runtime, session.seat)
     if found is not None:
         return cutting.answer(found)
     response.status_code = ACCEPTED
@@ -132,8 +137,19 @@ async def peers(
     return found
 
 
+def _cut_of(runtime: Runtime, seat: Seat) -> Cut | None:
+    """Nothing for who may not write any more: he would wait, or begin, in vain."""
+    runtime.check(seat)
+    return runtime.cut(seat.job, seat.generation)
+
+
+def _met_by(runtime: Runtime, seat: Seat) -> tuple[Mapping[str, Any], ...]:
+    runtime.check(seat)
+    return runtime.met(seat.job, seat.generation)
+
+
 async def _peers(held: Held, session: Session) -> bodies.Peers:
-    met = await to_thread.run_sync(held.services.runtime.met, session.seat.job, session.seat.generation)
+    met = await to_thread.run_sync(_met_by, held.services.runtime, session.seat)
     if not met:
         raise Refused(Refusal.EARLY, "nobody is expected to meet here yet")
     missing = [str(m["name"]) for m in met if not m.get("public_key")]

@@ -14,7 +14,7 @@ from planner.server.identity.port import Verifier as Verifier
 
 
 def verifiers(trust: IdentityTrust, *, fetch: Fetch | None = None) -> Mapping[str, Verifier]:
-    """By scheme.  Raises InputError (SKY-RUN-520) for a certificate that is none; OSError for a `ca_file` that cannot be read."""
+    """By scheme.  Raises InputError (SKY-RUN-520) for a certificate that is none, and for a `ca_file` that cannot be read."""
     ask = fetch or fetcher(trust.ca_file)
     out: dict[str, Verifier] = {}
     if trust.aws_certificates:

@@ -14,6 +14,8 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import InputError
 from planner.server.identity.port import Answer, Asked, Fetch, unavailable
 
 TIMEOUT_SECONDS: Final = 5.0
@@ -26,10 +28,16 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def fetcher(ca_file: str | None = None, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Fetch:
-    """A `Fetch` that also believes the authorities in `ca_file`.  Raises OSError or ssl.SSLError where that cannot be read."""
+    """A `Fetch` that also believes the authorities in `ca_file`.  Raises InputError (SKY-RUN-520) where that cannot be read."""
     context = ssl.create_default_context()
     if ca_file is not None:
-        context.load_verify_locations(ca_file)
+        try:
+            context.load_verify_locations(ca_file)
+        except OSError as error:
+            # what is wrong inside a file has a number and a library's words
+            why = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+            summary = f"`ca_file` {ca_file} cannot be used: {why}"
+            raise InputError([Diagnostic(code="SKY-RUN-520", summary=summary)]) from error
     abroad = build_opener(_NoRedirects, HTTPSHandler(context=context))
     at_home = build_opener(_NoRedirects, HTTPSHandler(context=context), ProxyHandler({}))
 
