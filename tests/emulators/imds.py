@@ -49,6 +49,7 @@ class Metadata:
         self.events: list[dict[str, Any]] = []
         self.changed = threading.Condition()
         self.proxied = False
+        self.tokens = 0
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._ended = False
@@ -131,6 +132,10 @@ class Metadata:
             if query.get("format") != "full":
                 del claims["google"], claims["email"], claims["email_verified"]
             return 200, self.google.token(claims, self._now()), flavor
+        if path == "instance/service-accounts/default/token":
+            self.tokens += 1
+            said = {"access_token": f"ya29.node-{self.tokens}", "expires_in": 3599, "token_type": "Bearer"}
+            return 200, json.dumps(said), flavor
         names = {"instance/preempted": "preempted", "instance/maintenance-event": "maintenance"}
         if path not in names:
             return 404, "", flavor

@@ -94,7 +94,7 @@ class Holder:
     def source(self, uri: str, *, absent: Callable[[str], Exception] = Away) -> Callable[[str, str], dict[str, Any]]:
         """For the agent's own uploads: (access, id of a lease that the store just refused, or "") -> the newest lease's document.
 
-        What is lent for writing reads its own prefix too.  Raises `absent` where there is no lease now; KeyError where none is held at all.
+        Each access by its own lease; where none is held for reading, what is lent for writing reads its prefix too.  Raises `absent` where there is no lease now; KeyError where none is held at all.
         """
         grants = {one.access: one.grant for one in self.wanted if one.uri == uri}
         grants = {"read": grants["write"] if "read" not in grants else grants["read"], **grants}

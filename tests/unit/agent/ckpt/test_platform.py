@@ -9,7 +9,6 @@ import pytest
 
 from modules.agent.ckpt.errors import CredentialRefused, StoreError
 from modules.agent.ckpt.platform import MARGIN_SECONDS, platform
-from modules.agent.proofs import metadata
 from tests.emulators.imds import Metadata
 
 
@@ -30,10 +29,8 @@ def imds(socket_enabled: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Meta
     ],
 )
 def test_is_kept_and_replaced_near_its_end_or_when_refused(
-    imds: Metadata, monkeypatch: pytest.MonkeyPatch, scheme: str, shape: str, names: set[str]
+    imds: Metadata, scheme: str, shape: str, names: set[str]
 ) -> None:
-    given = '{"access_token": "ya29", "expires_in": 3599, "token_type": "Bearer"}'
-    monkeypatch.setattr(metadata, "gcp", lambda path: given if path.endswith("/default/token") else "")
     now = [0.0]
     credential = platform(scheme, steady=lambda: now[0])
     first: Any = credential("read", "")

@@ -160,3 +160,11 @@ def test_names_of_grants() -> None:
     ]
     assert len(set(alike)) == 3
     assert all(len(name) < 64 for name in alike)
+
+
+def test_where_writing_reads_its_own_alone_the_rest_takes_a_lease_to_read() -> None:
+    """Azure's SAS is for one directory: docs/broker.md."""
+    az = [(one.uri, one.access) for one in wanted([("az://acct/data/a/", "read"), ("az://acct/ckpt/b/", "write")])]
+    assert az == [("az://acct/data/a/", "read"), ("az://acct/ckpt/b/", "write"), ("az://acct/ckpt/b/", "read")]
+    others = [(f"{kind}://ckpt/b/", "write") for kind in ("s3", "gs", "nebius")]
+    assert [(one.uri, one.access) for one in wanted(others)] == others
