@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from planner.model.project import Backend
 from planner.model.record import Action, Node, Run, Stack
-from planner.model.runtime import MANIFEST, Cut, Seat, checkpoint_mac, checkpoint_message
+from planner.model.runtime import MANIFEST, Cut, Refused, Seat, checkpoint_mac, checkpoint_message
 from planner.state.record import Record
 from planner.state.runtime import Runtime
 
@@ -324,7 +324,7 @@ class Bed:
         """Checkpoints in the store that are whole and authentic, by this file's own judgement."""
         found: list[Found] = []
         for path in self.store.glob(f"g*/step-*/{MANIFEST}"):
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, Refused):
                 document = json.loads(path.read_bytes())
                 mac = document.pop("mac")
                 text = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
