@@ -17,6 +17,7 @@ from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError, Unavailable
 from planner.state import bulk, tables
 from planner.state.engine import open_engine
+from planner.state.guards import UNWRITABLE
 from planner.state.record import EVERY_PROJECT
 
 LEFT_OUT: Final = ("session",)
@@ -132,7 +133,7 @@ def _fits(kind: Any, value: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
     if isinstance(kind, Float):
         return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    return isinstance(value, str) and "\x00" not in value
+    return isinstance(value, str) and not UNWRITABLE.search(value)
 
 
 def _batches(lines: Iterable[Line]) -> Iterator[tuple[Table, list[dict[str, Any]]]]:

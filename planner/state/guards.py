@@ -20,7 +20,7 @@ from planner.state.bulk import find
 OVER = (RunStatus.FAILED, RunStatus.ENDED)
 _PLAIN = re.compile(r"[\x20-\x7e]{0,1000}", re.ASCII)
 MOST = 2**31
-_UNWRITABLE = re.compile(r"[\x00\ud800-\udfff]")
+UNWRITABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 Row = Mapping[Any, Any]
 RunKey = tuple[str, int]
@@ -28,7 +28,7 @@ RunKey = tuple[str, int]
 
 def writable(text: str, limit: int) -> str:
     """Text as both databases take it: PostgreSQL refuses NUL, neither takes half a surrogate pair."""
-    return _UNWRITABLE.sub("\ufffd", text[:limit])
+    return UNWRITABLE.sub("\ufffd", text[:limit])
 
 
 def plain(*texts: str) -> None:

@@ -249,6 +249,7 @@ BAD = {
     "a value altered": (row_changed("run", plan_digest="sha256:2"), "digest"),
     "a key altered": (row_changed("run_key", key="00"), "digest"),
     "a wrong type": (row_changed("run", generation="1"), "not of its type"),
+    "no characters": (row_changed("run", zone="\ud800"), "not of its type"),
     "a missing value": (row_changed("run", job=None), "is missing"),
     "a column too many": (row_changed("run", x=1), "not the columns"),
     "no table": (replaced(2, table="users"), "no table"),
