@@ -58,7 +58,13 @@ def command(settings_file: Path, listen: str | None, project_file: Path | None, 
     try:
         clock = wire.SystemClock()
         services = Services(
-            record=record, runtime=runtime, settings=settings, verifiers=judges, clock=clock.now, project=project.name
+            record=record,
+            runtime=runtime,
+            settings=settings,
+            verifiers=judges,
+            clock=clock.now,
+            project=project.name,
+            accounts={(t.cloud.value, t.name): t.account for t in project.targets if t.account},
         )
         try:
             at = run.listening(*settings.listen)

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from planner.model.errors import Unavailable
-from planner.model.runtime import SESSION_SECONDS, Joined, Refusal, Refused, Seat
+from planner.model.runtime import SESSION_SECONDS, Joined, NodeIdentity, Refusal, Refused, Seat
 from planner.server import bodies
 from planner.server.answers import Busy
 from planner.server.sessions import digest
@@ -35,6 +35,7 @@ def join(services: Services, wanted: bodies.Join, seat: Seat) -> bodies.Joined:
         identity = verifier.verify(wanted.proof.value, now)
     except Unavailable as error:
         raise Busy(f"the proof cannot be judged now: {error}") from None
+    _of_its_account(services, seat, identity)
     token = secrets.token_urlsafe(32)
     joined = services.runtime.admit(
         seat,
@@ -47,6 +48,19 @@ def join(services: Services, wanted: bodies.Join, seat: Seat) -> bodies.Joined:
         expires_at=now + timedelta(seconds=SESSION_SECONDS),
     )
     return _answer(services, joined, token)
+
+
+def _of_its_account(services: Services, seat: Seat, identity: NodeIdentity) -> None:
+    """In an account of his own anybody can make what names a machine as he likes: a session of a role, another machine of that name.  Raises Refused."""
+    if not identity.account:
+        return
+    run = next((r for r in services.record.runs(seat.job) if r.generation == seat.generation), None)
+    if run is None or not 0 <= seat.rank < run.nodes:
+        return  # refused by the record, in its own words
+    place = run.part_of(seat.rank)
+    account = services.accounts.get((place.cloud, place.target))
+    if account is not None and account.lower() != identity.account.lower():
+        raise Refused(Refusal.IDENTITY, f"the proof is of another account than that of {place.cloud}:{place.target}")
 
 
 def renew(services: Services, token_sha256: str) -> bodies.Joined:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ class Services:
 
     verifiers  by scheme of a proof (docs/node-protocol.md); a scheme that is not here is refused
     clock      the time in UTC
+    accounts   by (cloud, target) the account whose machines are the target's; a target that is not here may have any
     """
 
     record: Record
@@ -29,3 +30,4 @@ class Services:
     verifiers: Mapping[str, Verifier]
     clock: Callable[[], datetime]
     project: str
+    accounts: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])

@@ -178,7 +178,9 @@ class Bed:
 
 
 @contextmanager
-def bed(url: str, *, settings: ServerSettings = SETTINGS, runtime: Any = None, **more: Any) -> Iterator[Bed]:
+def bed(
+    url: str, *, settings: ServerSettings = SETTINGS, runtime: Any = None, accounts: Any = None, **more: Any
+) -> Iterator[Bed]:
     record = Record.open(url, PROJECT)
     real = Runtime.open(url, PROJECT)
     clock = Clock()
@@ -189,6 +191,7 @@ def bed(url: str, *, settings: ServerSettings = SETTINGS, runtime: Any = None, *
         verifiers={"aws-iid": Said(), "one-time": OneTime()},
         clock=clock,
         project=PROJECT,
+        accounts=accounts or {},
     )
     log = io.StringIO()
     app = make_app(services, log=Log(log), **more)

@@ -64,3 +64,22 @@ def test_a_file_of_authorities_that_is_none_is_named(tmp_path: Path, text: str |
     with pytest.raises(InputError, match=r"ca\.pem") as wrong:
         fetcher(str(file))
     assert wrong.value.diagnostics[0].code == "SKY-RUN-520"
+
+
+def test_a_machine_of_another_account_is_not_the_targets(tmp_path: Path) -> None:
+    """The signer of a GetCallerIdentity chooses his session's name: in his own account, that of any machine."""
+    for target, status in (("prod", 403), ("other", 200)):
+        with bed(sqlite(tmp_path / target), accounts={("aws", target): "222233334444"}) as b:
+            launch(b.record)
+            node = Agent(b.client)
+            answer = node.join()
+            assert answer.status_code == status
+            if status == 403:
+                refused(answer, 403, "identity")
+                node.rank = 7
+                refused(node.join(instance_id="i-x"), 401, "unknown")
+                node.generation = 9
+                refused(node.join(), 401, "unknown")
+    with bed(sqlite(tmp_path / "own"), accounts={("aws", "prod"): "1"}) as b:
+        launch(b.record)
+        assert Agent(b.client).join().status_code == 200
