@@ -1,4 +1,9 @@
-"""Azure Blob Storage: shared access signatures or a managed identity's token, `If-None-Match: *`, block lists.  Never run against the live cloud; held to Azurite."""
+"""Azure Blob Storage: shared access signatures or a managed identity's token, `If-None-Match: *`, block lists.  Never run against the live cloud; held to Azurite.
+
+A directory's signature lists by a prefix within its directory and nothing else (others report `Signed Directory Depth Invalid` for a listing without one), so every listing
+here names one, with its `/`, and goes through all below it without a delimiter.  Unproven, since Azurite has no hierarchical namespace: that a live account takes the `/` at
+the prefix's end, that it lists below directories without a delimiter, and that a directory that is not there yet is an empty listing and no error.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,21 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from .errors import StoreError
-from .remote import CREDENTIAL, EXISTS, FAILED, OK, PARTS_AT_ONCE, PASSING, Ask, Remote, Signed, by_status, parts
+from .remote import (
+    CREDENTIAL,
+    EXISTS,
+    FAILED,
+    OK,
+    PARTS_AT_ONCE,
+    PASSING,
+    Ask,
+    Pages,
+    Remote,
+    Signed,
+    by_status,
+    number,
+    parts,
+)
 from .store import Content, Entry
 from .wire import Answer, Wire
 
@@ -43,17 +62,22 @@ class AzureStore(Remote):
 
     def entries(self, prefix: str) -> Iterator[Entry]:
         """By List Blobs, to the last page."""
-        marker = ""
+        marker, pages = "", Pages(self.uri)
         while True:
             query = [("restype", "container"), ("comp", "list"), ("prefix", self._prefix + prefix), ("marker", marker)]
             page = _document(self.call("read", Ask("GET", self._container, tuple(q for q in query if q[1]))).body)
+            if page.tag != "EnumerationResults":  # a proxy's page: an empty listing would look like a first start
+                raise StoreError(f"{self.uri}: the store's answer is no listing: {page.tag[:40]}")
             for one in page.iter("Blob"):
                 name = one.findtext("Name") or ""
+                if one.findtext("Properties/ResourceType") == "directory":
+                    continue  # a hierarchical account has them as rows of their own
                 if name.startswith(self._prefix) and not name.endswith("/"):
-                    yield Entry(name[len(self._prefix) :], int(one.findtext("Properties/Content-Length") or -1))
+                    yield Entry(name[len(self._prefix) :], number(one.findtext("Properties/Content-Length"), name))
             marker = page.findtext("NextMarker") or ""
             if not marker:
                 return
+            pages.onward(marker)
 
     def put(self, name: str, content: Content) -> None:
         """Raises Exists."""
@@ -122,5 +146,5 @@ def _document(body: bytes) -> ET.Element:
         if b"<!DOCTYPE" in body or b"<!ENTITY" in body:
             raise StoreError("the store's answer has a document type")
         return ET.fromstring(body.decode("utf-8-sig"))  # noqa: S314
-    except (ET.ParseError, UnicodeDecodeError) as error:
+    except (ET.ParseError, ValueError, LookupError) as error:
         raise StoreError(f"the store's answer cannot be read: {error}") from error

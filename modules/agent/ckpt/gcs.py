@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 from .errors import StoreError
-from .remote import FAILED, OK, PASSING, Ask, Remote, Signed, by_status
+from .remote import FAILED, OK, PASSING, Ask, Pages, Remote, Signed, by_status, number
 from .store import Content, Entry
 from .wire import Answer, Wire
 
@@ -23,6 +23,7 @@ _STEP_BYTES = 256 << 10
 _MORE = 308
 _KIND = "application/octet-stream"
 _MAX_SESSIONS = 3
+_LISTING = frozenset({"kind", "items", "prefixes", "nextPageToken"})
 _LIMITS = ("rateLimitExceeded", "userRateLimitExceeded")
 
 
@@ -43,7 +44,7 @@ class GcsStore(Remote):
 
     def entries(self, prefix: str) -> Iterator[Entry]:
         """By objects.list, to the last page."""
-        token = ""
+        token, pages = "", Pages(self.uri)
         while True:
             query = [
                 ("prefix", self._prefix + prefix),
@@ -52,13 +53,19 @@ class GcsStore(Remote):
             ]
             answer = self.call("read", Ask("GET", f"/storage/v1/b/{self._bucket}/o", tuple(q for q in query if q[1])))
             page = _document(answer.body)
-            for one in cast("list[dict[str, Any]]", page.get("items") or []):
-                name = str(one["name"])
+            rows = page.get("items", [])
+            # another service's words: an empty listing would look like a first start
+            if not set(page) <= _LISTING or not isinstance(rows, list):
+                raise StoreError(f"{self.uri}: the store's answer is no listing")
+            for one in cast("list[Any]", rows):
+                entry = cast("dict[str, Any]", one) if isinstance(one, dict) else {}
+                name = str(entry.get("name", ""))
                 if name.startswith(self._prefix) and not name.endswith("/"):
-                    yield Entry(name[len(self._prefix) :], int(one["size"]))
+                    yield Entry(name[len(self._prefix) :], number(entry.get("size"), name))
             token = str(page.get("nextPageToken") or "")
             if not token:
                 return
+            pages.onward(token)
 
     def put(self, name: str, content: Content) -> None:
         """Raises Exists."""
@@ -104,7 +111,7 @@ class GcsStore(Remote):
             if answer.status != _MORE:
                 return True
             had = answer.headers.get("range", "")
-            after = int(had.rpartition("-")[2]) + 1 if had else 0
+            after = number(had.rpartition("-")[2], self.uri) + 1 if had else 0
             stuck = stuck + 1 if after <= start else 0
             if stuck >= _MAX_SESSIONS or after > content.bytes:
                 raise StoreError(f"{self.uri}: the upload does not go on")
@@ -147,7 +154,7 @@ class _Forgotten(StoreError):
 def _document(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StoreError(f"the store's answer cannot be read: {error}") from error
     if not isinstance(found, dict):
         raise StoreError("the store's answer is no object")

@@ -196,10 +196,8 @@ class Reader:
         """Open it, or open it again."""
         self._streamed = self._store.begin(self._ask, self._at, self._etag)
         if self._size < 0:
-            self._size = int(self._streamed.headers.get("content-length", "-1"))
+            self._size = number(self._streamed.headers.get("content-length"), self._what)
             self._etag = str(self._streamed.headers.get("etag", ""))
-            if self._size < 0:
-                raise StoreError(f"{self._what}: the store does not say how long it is")
 
     def read(self, size: int) -> bytes:
         """Up to `size` bytes; none at the end.  Raises StoreError."""
@@ -227,6 +225,28 @@ class Reader:
         if self._streamed is not None:
             self._streamed.stack.close()
             self._streamed = None
+
+
+def number(text: object, what: str) -> int:
+    """A size as a store says it.  Raises StoreError where it is none."""
+    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 20:  # noqa: PLR2004  2^63 has 19
+        return int(text)
+    raise StoreError(f"{what}: the store says no size: {str(text)[:40]!r}")
+
+
+class Pages:
+    """The way through a listing.  Raises StoreError where it leads to a page again: it would never end."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._seen: set[str] = set()
+
+    def onward(self, token: str) -> str:
+        """The next page's token."""
+        if token in self._seen:
+            raise StoreError(f"{self._what}: the listing leads to one of its pages again")
+        self._seen.add(token)
+        return token
 
 
 def by_status(status: int) -> str:

@@ -15,7 +15,22 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from .errors import StoreError
-from .remote import AGAIN, CREDENTIAL, EXISTS, FAILED, OK, PARTS_AT_ONCE, PASSING, Ask, Remote, Signed, by_status, parts
+from .remote import (
+    AGAIN,
+    CREDENTIAL,
+    EXISTS,
+    FAILED,
+    OK,
+    PARTS_AT_ONCE,
+    PASSING,
+    Ask,
+    Pages,
+    Remote,
+    Signed,
+    by_status,
+    number,
+    parts,
+)
 from .store import Content, Entry
 from .wire import Answer, Wire
 
@@ -82,7 +97,7 @@ class S3Store(Remote):
 
     def entries(self, prefix: str) -> Iterator[Entry]:
         """By ListObjectsV2, to the last page."""
-        token = ""
+        token, pages = "", Pages(self.uri)
         while True:
             query = {
                 "list-type": "2",
@@ -92,19 +107,22 @@ class S3Store(Remote):
             }
             answer = self.call("read", Ask("GET", "", tuple((k, v) for k, v in query.items() if v)))
             page = _document(answer.body)
+            if page.tag != "ListBucketResult":  # a proxy's page: an empty listing would look like a first start
+                raise StoreError(f"{self.uri}: the store's answer is no listing: {page.tag[:40]}")
             for one in page.iter("Contents"):
                 key = unquote(one.findtext("Key") or "")
                 if key.startswith(self._prefix) and not key.endswith("/"):
-                    yield Entry(key[len(self._prefix) :], int(one.findtext("Size") or -1))
+                    yield Entry(key[len(self._prefix) :], number(one.findtext("Size"), key))
             token = page.findtext("NextContinuationToken") or ""
             if page.findtext("IsTruncated") != "true":
                 return
             if not token:
                 raise StoreError(f"{self.uri}: the listing says that there is more, and not where")
+            pages.onward(token)
 
     def size(self, name: str) -> int:
         """Raises Absent."""
-        return int(self.call("read", Ask("HEAD", self._key(name))).headers.get("content-length", "-1"))
+        return number(self.call("read", Ask("HEAD", self._key(name))).headers.get("content-length"), name)
 
     def put(self, name: str, content: Content) -> None:
         """Raises Exists."""
@@ -256,7 +274,7 @@ def _document(body: bytes) -> ET.Element:
         if b"<!DOCTYPE" in body or b"<!ENTITY" in body:
             raise StoreError("a store's answer has a document type")
         root = ET.fromstring(body)  # noqa: S314
-    except ET.ParseError as error:
+    except (ET.ParseError, ValueError, LookupError) as error:  # the latter two: of its encoding
         raise StoreError(f"a store's answer cannot be read: {error}") from error
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]

@@ -181,6 +181,45 @@ class TestListing:
             list(store.entries("g1/"))
         assert not isinstance(caught.value, Absent) or kind == "s3"
 
+    @pytest.mark.parametrize(
+        ("kind", "body"),
+        [
+            ("s3", b'<html xmlns="http://www.w3.org/1999/xhtml"><body>Back soon</body></html>'),
+            ("s3", b"<ListBucketResult><Contents><Key>train/g1/a</Key><Size>much</Size></Contents></ListBucketResult>"),
+            ("s3", b'<?xml version="1.0" encoding="big5"?><ListBucketResult/>'),
+            ("az", b'<html xmlns="http://www.w3.org/1999/xhtml"><body>Back soon</body></html>'),
+            ("az", b"<EnumerationResults><Blobs><Blob><Name>train/g1/a</Name></Blob></Blobs></EnumerationResults>"),
+            ("gs", b'{"message": "back soon"}'),
+            ("gs", b'{"items": 5}'),
+            ("gs", b'{"items": [{"name": "train/g1/a"}]}'),
+            ("gs", b'{"items": [{"name": "train/g1/a", "size": "-1"}]}'),
+            ("gs", b"[" * 100_000),
+        ],
+    )
+    def test_what_is_no_listing_is_an_error_and_no_empty_store(
+        self, serve: Serve, opened: Any, kind: str, body: bytes
+    ) -> None:
+        with pytest.raises(StoreError):
+            list(opened(kind, serve(Say(200, body))).entries("g1/"))
+
+    @pytest.mark.parametrize("kind", ["s3", "gs", "az"])
+    def test_one_that_goes_in_a_circle_ends(self, serve: Serve, opened: Any, kind: str) -> None:
+        def page(token: str) -> Say:
+            if kind == "s3":
+                return s3_page("g1/a", more=token)
+            if kind == "gs":
+                return Say(200, f'{{"nextPageToken": "{token}"}}'.encode())
+            return Say(200, f"<EnumerationResults><NextMarker>{token}</NextMarker></EnumerationResults>".encode())
+
+        with pytest.raises(StoreError, match="again"):
+            list(opened(kind, serve(page("a"), page("b"), page("a"), page("b"))).entries("g1/"))
+
+    @pytest.mark.parametrize("kind", ["s3", "gs", "az"])
+    def test_a_length_that_is_none_is_an_error(self, serve: Serve, opened: Any, kind: str) -> None:
+        server = serve(Say(200, b"x", (("Content-Length", "much"),)))
+        with pytest.raises(StoreError), opened(kind, server).opened("g1/a"):
+            pass
+
     def test_one_that_fails_on_its_second_page_is_an_error(self, serve: Serve, opened: Any) -> None:
         store = opened("s3", serve(s3_page("g1/a", more="t"), *[Say(503)] * 20))
         with pytest.raises(StoreError, match="503"):
@@ -200,7 +239,7 @@ class TestFaults:
     @pytest.mark.parametrize("kind", ["s3", "gs", "az"])
     @pytest.mark.parametrize("fault", [Say(503), Say(500), Say(429), HANG_UP, Say(200, b"x" * 50, cut=10)])
     def test_what_passes_is_asked_again(self, serve: Serve, opened: Any, kind: str, fault: Say) -> None:
-        listing = {"s3": s3_page(), "gs": Say(200, b"{}"), "az": Say(200, b"<E/>")}[kind]
+        listing = {"s3": s3_page(), "gs": Say(200, b"{}"), "az": Say(200, b"<EnumerationResults/>")}[kind]
         store = opened(kind, serve(fault, fault, listing))
         assert list(store.entries("g1/")) == []
         assert store.slept == [0.6, 1.2]
