@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -107,7 +107,7 @@ def head(path: Path) -> tuple[Header, int] | None:
         read = json.loads(raw)
         marks = {str(k): int(v) for k, v in read["marks"].items()}
         return Header(str(read["stream"]), int(read["first"]), marks, int(read["level"])), len(raw)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return None
 
 
@@ -124,6 +124,13 @@ def lines(path: Path, start: int, after: int) -> Iterator[Line]:
                 return
             after = one.item["seq"]
             yield one
+
+
+def more(path: Path, start: int) -> bool:
+    """Whether a line's end comes after a place: what stands there is no line that was never finished, but one that cannot be read."""
+    with path.open("rb") as opened:
+        opened.seek(start)
+        return b"\n" in opened.read()
 
 
 def sync_folder(path: Path) -> None:
@@ -145,7 +152,8 @@ def _parsed(raw: bytes, end: int) -> Line | None:
     try:
         read: Any = json.loads(raw)
         item = read["i"]
-        marks = cast("dict[str, int]", read.get("m", {}))
-        return Line(item, marks, end) if type(item["seq"]) is int else None
-    except (ValueError, TypeError, KeyError):
+        marks = {str(name): int(value) for name, value in read.get("m", {}).items()}
+        whole = type(item["seq"]) is int and isinstance(item["kind"], str)
+        return Line(item, marks, end) if whole else None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return None

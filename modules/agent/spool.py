@@ -139,9 +139,11 @@ class Spool:
                 self._dirty, self._synced = False, self._end
 
     def _open(self) -> None:
-        for path in sorted(self._folder.glob("*.items")):
-            found = segment.head(path)
+        broken = False
+        for path in sorted(self._folder.glob("[0-9]*.items")):
+            found = segment.head(path) if path.stem.isdigit() else None
             if found is None:
+                broken = True
                 files.forget(path)
             else:
                 self._kept[int(path.stem)] = _Kept(path.stat().st_size, found[1], found[0])
@@ -154,12 +156,12 @@ class Spool:
             except OSError as error:
                 raise AgentError(SYSTEM, f"{self._folder} cannot be written: {error}") from error
         else:
-            self._resume()
+            self._resume(broken=broken)
         self._place = self._oldest()
         if not self._spare.exists():
             self._prepare()
 
-    def _resume(self) -> None:
+    def _resume(self, *, broken: bool) -> None:
         self._active = max(self._kept)
         path = self._path(self._active)
         _, self._end, header = self._kept[self._active]
@@ -173,7 +175,10 @@ class Spool:
         self.through = self._kept[min(self._kept)].header.first - 1
         said = files.recall(self._folder / "through")
         if said.get("stream") == self.stream and type(said.get("through")) is int:
-            self.through = min(max(self.through, said["through"]), self._next - 1)
+            self.through = max(self.through, said["through"])
+        if broken or self.through >= self._next or segment.more(path, self._end):
+            # numbers that cannot be read any more may have been sent: under one of them a new item would be taken for an old one
+            self._next = max(self._next, self.through + 1) + segment.BYTES
 
     def _begin(self, index: int) -> None:
         """A new file, out of the spare one.  Raises OSError."""

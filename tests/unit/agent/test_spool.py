@@ -240,3 +240,41 @@ def test_a_number_is_never_of_two_items_over_kills(tmp_path):
         assert sent.setdefault(item["seq"], item["step"]) == item["step"]
     assert sorted(sent.values()) == list(range(min(sent.values()), max(sent.values()) + 1))
     assert list(sent) != []
+
+
+def test_wherever_it_is_damaged_it_opens_and_uses_no_number_again(tmp_path):
+    """A number that the record has would make a new checkpoint's report one that was taken already."""
+    spool = opened(tmp_path / "whole")
+    for step in range(6):
+        spool.add("checkpoint" if step % 2 else "progress", {"step": step}, marks={"progress-1": step})
+    drain(spool)
+    spool.close()
+    raw = (tmp_path / "whole" / "0000000001.items").read_bytes().rstrip(b"\0") + bytes(100)
+    through = (tmp_path / "whole" / "through").read_bytes()
+    for at in range(0, len(raw) - 100, 7):
+        for value in b'\0"9}\n':
+            folder = tmp_path / f"{at}-{value}"
+            folder.mkdir(mode=0o700)
+            (folder / "0000000001.items").write_bytes(raw[:at] + bytes([value]) + raw[at + 1 :])
+            (folder / "through").write_bytes(through)
+            again = opened(folder)
+            again.add("checkpoint", {"step": 99})
+            (last,) = [item for item in again.batch(500, MIB) if item.get("step") == 99]
+            assert last["seq"] > 6 or again.stream != spool.stream, (at, value)
+            again.close()
+            shutil.rmtree(folder)
+
+
+def test_a_file_whose_beginning_is_gone_gives_its_numbers_to_nobody(tmp_path):
+    spool = opened(tmp_path)
+    fill(spool, 3_000)
+    last = spool.batch(5_000, 64 * MIB)[-1]["seq"]
+    spool.close()
+    newest = max(tmp_path.glob("*.items"))
+    newest.write_bytes(b"?" * 10 + newest.read_bytes()[10:])
+    (tmp_path / "lost+found.items").write_text("no file of a spool")
+    again = opened(tmp_path)
+    assert again.stream == spool.stream
+    again.add("checkpoint", {"step": 99})
+    assert again.batch(5_000, 64 * MIB)[-1]["seq"] > last
+    again.close()
