@@ -4,7 +4,7 @@
     Broker.lease(uri, access)                                                         the same
 
 A session that is known no more, or over, is `Away` with the word `unknown`, and the next question joins anew.  `memory`: where the session is kept over a
-restart of this agent, for a seat that cannot prove itself a second time.
+restart of this agent, for a seat whose proof may be gone by then: an operator's token.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Plane:
             raise Away(str(denied), word="unknown") from denied
 
     def _recall(self, memory: Path) -> None:
-        """The last session, renewed at once: a seat that was taken by a one-time token cannot be taken by it again."""
+        """The last session, renewed at once: whoever has one needs no proof.  One that ran out is refused, and the token taken again, by this key."""
         with contextlib.suppress(Away):
             self._taken(files.recall(memory))
             self._renew_at = self._steady()

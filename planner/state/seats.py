@@ -166,7 +166,10 @@ def _take_proof(connection: Connection, project: str, wanted: Admission) -> None
 
 
 def _take_token(connection: Connection, project: str, wanted: Admission) -> bool:
-    """Use a one-time token.  True where this is its first use."""
+    """Use a one-time token.  True where this is its first use.
+
+    Later ones are its own key's: after a lost answer, or when a session ran out while the control plane was away.  They keep a seat and take none.
+    """
     key = {**_key(project, wanted.seat), "token_sha256": wanted.proof_sha256}
     row = connection.execute(select(tables.one_time).filter_by(**key).with_for_update()).mappings().first()
     if row is None:
@@ -190,6 +193,8 @@ def _take_seat(connection: Connection, project: str, wanted: Admission, *, named
     same = holder["instance_id"] == wanted.instance_id
     if same and holder["key_sha256"] == wanted.key_sha256:
         return
+    if wanted.identity.scheme == ONE_TIME and not by_hand:
+        raise Refused(Refusal.REPLAYED, "this one-time token was used before, and another machine has the seat since")
     if same and not by_hand:
         raise Refused(Refusal.KEY, f"{wanted.instance_id or 'this machine'} joined before with another key")
     if not by_hand and not named:

@@ -437,6 +437,20 @@ def test_a_one_time_seat_outlives_its_agent(node: Node, plane: Plane) -> None:
     assert plane.steps() == list(range(100))
 
 
+def test_a_session_that_ran_out_meanwhile_is_followed_by_the_same_token(node: Node, plane: Plane) -> None:
+    """The control plane was away for longer than it lasts, and so was the agent."""
+    agent = node.start(*count(100))
+    until(lambda: len(plane.steps()) > 5)
+    agent.kill()
+    agent.communicate()
+    plane.good.clear()
+    code, told = done(node.start(*count(100)))
+    assert code == 0, told
+    assert plane.steps() == list(range(100))
+    first, again = plane.paths("/v1/join")
+    assert (first["proof"], first["key"]) == (again["proof"], again["key"])
+
+
 def test_the_environment_is_the_protocols(node: Node, plane: Plane) -> None:
     (node.folder / "env").write_text("# of the job\nCOLOUR=blue green\nSKYPLAN_RANK=9\n")
     code, _ = done(
