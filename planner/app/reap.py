@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from planner.app.launch import ended
 from planner.app.lease import held
-from planner.app.over import GRACE, Exit, exit_of, over
+from planner.app.over import GRACE, LINGER, Exit, exit_of, over, past_its_end
 from planner.app.steps import LOOK_SECONDS, MOST_LOOKS
 from planner.model.diagnostic import Diagnostic, Severity
 from planner.model.errors import CloudError, LeaseHeld, SkyplanError
-from planner.model.record import LIVE, Run, RunStatus, moment
+from planner.model.record import LIVE, Run, RunStatus, moment, stamp
 from planner.model.runtime import NodeSeen
 
 if TYPE_CHECKING:
@@ -223,8 +223,8 @@ class _Pass:
 
     def _condemned(self, run: Run, machine: Instance, now: datetime, exits: Mapping[int, Exit | None]) -> str:
         why = over(run, now, exits[run.generation])
-        if run.status is RunStatus.LOST and not run.fenced_at and self._alive(run):
-            return ""  # `sync` was wrong, or a listing was: it reports
+        if run.status is RunStatus.LOST and not run.fenced_at and self._alive(run, now):
+            return past_its_end(run, now)  # `sync` was wrong, or a listing was: it reports
         return why or self._off(run, machine, now)
 
     def _strange(self, run: Run | None, machine: Instance) -> str:
@@ -251,8 +251,9 @@ class _Pass:
         gone = any(s.exit_code is not None and now >= moment(s.at) + GRACE for s in told)
         return "its job has exited there and it is off, which is billed on [SKY-RUN-508]" if gone else ""
 
-    def _alive(self, run: Run) -> bool:
-        since = run.ended_at or ""
+    def _alive(self, run: Run, now: datetime) -> bool:
+        """Whether it reports on: since it was noted as lost, and lately; what was on its way then is no sign of life for ever."""
+        since = max(run.ended_at or "", stamp(now - LINGER))
         return any(s.at > since and s.exit_code is None for s in self.heard(run.job, run.generation))
 
     def _tagged(self, machine: Instance, job: str) -> int | None:

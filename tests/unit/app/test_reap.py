@@ -200,6 +200,30 @@ def test_a_run_noted_as_lost_whose_nodes_report_on_is_not_ended(world: World) ->
     assert len(pass_over(world, heard=lambda _j, _g: [NodeSeen(seat=seat, at=before)]).ended) == 3
 
 
+def test_a_run_noted_as_lost_is_ended_once_it_falls_silent_or_is_past_its_end(world: World) -> None:
+    world.apply()
+    move(world, RunStatus.LOST)
+    seat = Seat(job="train", generation=1, rank=0)
+    # what was on its way while it was lost, and nothing after it
+    heard = [NodeSeen(seat=seat, at=stamp(world.at + timedelta(seconds=10)))]
+    world.at += LINGER
+    assert pass_over(world, heard=lambda _j, _g: heard).ended == ()
+    world.at += timedelta(seconds=11)
+    assert len(pass_over(world, heard=lambda _j, _g: heard).ended) == 3
+
+
+def test_a_run_noted_as_lost_that_reports_on_has_its_hard_end(world: World) -> None:
+    world.apply()
+    move(world, RunStatus.LOST)
+    with closing(sqlite3.connect(world.path)) as connection, connection:
+        connection.execute("UPDATE run SET stop_after_hours = 24")
+    seat = Seat(job="train", generation=1, rank=0)
+    for hours, ended in ((23, 0), (25, 3)):
+        world.at += timedelta(hours=hours)
+        heard = [NodeSeen(seat=seat, at=stamp(world.at))]
+        assert len(pass_over(world, heard=lambda _j, _g, told=heard: told).ended) == ended
+
+
 def test_what_no_record_knows_is_named_and_ended_only_on_request(world: World) -> None:
     world.apply()
     machine = stranger(world)
