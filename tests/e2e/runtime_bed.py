@@ -240,6 +240,8 @@ class Bed:
     def start_agent(self, generation: int) -> None:
         """The node boots, or its agent is started again by systemd."""
         node = self.node(generation)
+        if before := self.agents.get(generation):
+            before.wait()
         job = [
             sys.executable,
             str(self.folder / "train.py"),
