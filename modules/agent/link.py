@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import ssl
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -79,13 +80,14 @@ class Link:
         if got.will_close or not got.isclosed():
             self._close()
         try:
-            read: Any = json.loads(raw or b"{}")
-        except ValueError:
+            read: Any = json.loads(raw or b"{}", parse_constant=_refused, parse_float=_finite)
+        except (ValueError, RecursionError):
             read = None
-        document = (
-            cast("dict[str, Any]", read) if isinstance(read, dict) else {"reason": "the answer is no JSON object"}
-        )
-        return Answer(got.status, document, _seconds(after))
+        if isinstance(read, dict):
+            return Answer(got.status, cast("dict[str, Any]", read), _seconds(after))
+        if got.status < 300:  # noqa: PLR2004 - a proxy's page that says 200 is no yes
+            raise Away(f"{self.url}: HTTP {got.status}, and the answer is no JSON object")
+        return Answer(got.status, {"reason": "the answer is no JSON object"}, _seconds(after))
 
     def _connect(self) -> http.client.HTTPConnection:
         url = urlsplit(self._service.url)
@@ -101,6 +103,15 @@ class Link:
         if self._open is not None:
             self._open.close()
             self._open = None
+
+
+def _refused(word: str) -> float:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    return found if math.isfinite(found) else _refused(text[:40])
 
 
 def _seconds(text: str | None) -> float | None:

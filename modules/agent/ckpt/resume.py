@@ -74,7 +74,7 @@ def resume(
         return _follow(store, client, folder, steady, sleep)
     answer = client.cut({"phase": "begin"})
     if answer.get("cut") is None:
-        generations = [int(one) for one in answer["generations"] if int(one) <= seat.generation]
+        generations = [one for one in _generations(answer) if one <= seat.generation]
         found = scan.scan(store, seat, generations, lambda one: key if one == seat.generation else None)
         answer = client.cut(_chosen(found, clock()))
     elif seat.nodes == 1:
@@ -149,14 +149,24 @@ def _brought(store: Store, uri: str, digest: str, folder: Path) -> Resumed:
     return Resumed(fetch(store, found, folder), found.step, uri, found.generation)
 
 
+def _generations(answer: dict[str, Any]) -> list[int]:
+    """Raises StoreError: without them everything would be foreign."""
+    said = answer.get("generations")
+    if not isinstance(said, list) or any(type(one) is not int for one in cast("list[Any]", said)):
+        raise StoreError("the control plane's answer has no generations")
+    return cast("list[int]", said)
+
+
 def _cut(answer: dict[str, Any]) -> tuple[str, str]:
     """(uri, digest); "" from the beginning.  Raises StoreError."""
     if not isinstance(answer.get("cut"), dict):
         raise StoreError("the control plane's answer has no cut")
     cut = cast("dict[str, Any]", answer["cut"])
-    if cut.get("step") is None:
+    if "step" in cut and cut["step"] is None:
         return "", ""
-    return str(cut["uri"]), str(cut["digest"])
+    if not isinstance(cut.get("uri"), str) or not isinstance(cut.get("digest"), str):
+        raise StoreError("the control plane's cut names no checkpoint")
+    return cut["uri"], cut["digest"]
 
 
 def _chosen(found: scan.Found, now: float) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import threading
@@ -14,6 +15,7 @@ from modules.agent.client import judged
 from modules.agent.errors import Away, Denied
 from modules.agent.link import Answer, Link
 from modules.agent.settings import Seat, Service
+from tests.unit.agent.ckpt.scripted import Say, Scripted
 from tests.unit.agent.plane import Plane, refusal
 
 LINKS: list[Link] = []
@@ -127,3 +129,23 @@ def test_a_server_that_never_answers_is_away(socket_enabled):
         with pytest.raises(Away):
             link.ask("GET", "/", None)
     assert threading.active_count() < 50
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>Back soon</html>",
+        b"[1]",
+        b'"yes"',
+        b"null",
+        b'{"through": Infinity}',
+        b'{"through": 1e999}',
+        b"[" * 100_000,
+    ],
+)
+def test_another_services_200_is_no_yes(socket_enabled, body):
+    """A load balancer's page while the service is away."""
+    with contextlib.closing(Scripted([Say(200, body)])) as server:
+        link = Link(Service(server.url, None, server.url), seconds=10)
+        with contextlib.closing(link), pytest.raises(Away, match="no JSON object"):
+            link.ask("POST", "/v1/cut", {"phase": "begin"})

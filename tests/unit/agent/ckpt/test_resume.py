@@ -153,6 +153,32 @@ def test_a_restart_in_the_same_generation_goes_on_from_its_own_newest(store: Loc
     assert (found.step, found.generation) == (300, 2)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"generations": None},
+        {"generations": ["x"]},
+        {"cut": {}},
+        {"cut": {"step": 3}},
+        {"cut": 5},
+        {"cut": {"uri": 1}},
+    ],
+)
+def test_an_answer_without_a_cut_is_asked_for_again(store: LocalStore, tmp_path: Path, answer: dict[str, Any]) -> None:
+    """It ends no run, and is no start from the beginning."""
+
+    class Strange:
+        def cut(self, _document: dict[str, Any]) -> dict[str, Any]:
+            return answer
+
+        def chosen(self) -> dict[str, Any] | None:
+            return answer
+
+    with pytest.raises(StoreError, match="the control plane"):
+        resume(store, Strange(), Seat(), tmp_path / "node", key=key(Seat().generation))
+
+
 class TestOtherRanks:
     def follow(self, store: LocalStore, plane: Plane, folder: Path, then: dict[int, Any]) -> Resumed | None:
         now = [0.0]
