@@ -167,9 +167,10 @@ def _google(wanted: Sequence[Wanted], folder: str, *, by_node: bool, project: st
 
 
 def _first(wanted: Sequence[Wanted], kinds: frozenset[str]) -> Wanted:
-    """What a process has without saying anything: data to read, if there is any, otherwise the first."""
+    """What a process has without saying anything: data to read, if there is any, otherwise the first.  What is written has a lease to read for the agent's sake."""
     mine = [one for one in wanted if scheme(one.uri) in kinds]
-    return next((one for one in mine if one.access == "read"), mine[0])
+    written = {one.uri for one in mine if one.access == "write"}
+    return next((one for one in mine if one.access == "read" and one.uri not in written), mine[0])
 
 
 def _how(one: Wanted, folder: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ import pytest
 
 from modules.agent.cred import files
 from modules.agent.cred.endpoint import Endpoint
+from modules.agent.cred.environment import environment
 from modules.agent.cred.grants import wanted
 from modules.agent.cred.lease import Wanted
 
@@ -168,3 +169,12 @@ def test_where_writing_reads_its_own_alone_the_rest_takes_a_lease_to_read() -> N
     assert az == [("az://acct/data/a/", "read"), ("az://acct/ckpt/b/", "write"), ("az://acct/ckpt/b/", "read")]
     others = [(f"{kind}://ckpt/b/", "write") for kind in ("s3", "gs", "nebius")]
     assert [(one.uri, one.access) for one in wanted(others)] == others
+
+
+def test_the_lease_to_read_beside_one_to_write_is_nobodys_default() -> None:
+    written = wanted([("az://acct/ckpt/b/", "write")])
+    said = environment(written, "http://127.0.0.1:1", "/run/c")
+    assert said["SKYPLAN_AZURE_SAS_FILE"] == "/run/c/azure-az-acct-ckpt-b-write.sas"
+    both = wanted([("az://acct/ckpt/b/", "write"), ("az://acct/data/a/", "read")])
+    said = environment(both, "http://127.0.0.1:1", "/run/c")
+    assert said["SKYPLAN_AZURE_SAS_FILE"] == "/run/c/azure-az-acct-data-a-read.sas"
