@@ -46,6 +46,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+class _ReaderGone(Exception):
+    """Whoever read our output has enough (`| head`)."""
+
+
 class LazyGroup(click.Group):
     """Imports a command's module only when it is called."""
 
@@ -75,6 +79,13 @@ class LazyGroup(click.Group):
             near = get_close_matches(args[0], COMMANDS, 3) if args else []
             hint = f" (did you mean {' or '.join(f'`{n}`' for n in near)}?)" if near else ""
             raise click.UsageError(f"no such command `{args[0] if args else ''}`{hint}", ctx) from error
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Without click's own answer to a reader that went away, which is an error."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _ReaderGone from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """From the table, importing nothing."""
@@ -129,7 +140,7 @@ def call(args: list[str]) -> int:  # noqa: PLR0911 - one exit code per way out
     except click.ClickException as error:
         error.show()
         return 1
-    except BrokenPipeError:
+    except (BrokenPipeError, _ReaderGone):
         # the reader went away (`| head`); point stdout at nothing so that the interpreter's last flush is quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

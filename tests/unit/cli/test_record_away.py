@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,6 +20,7 @@ from planner.cli import entry
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import Unavailable
 
+ROOT = Path(__file__).parents[3]
 AWAY = Unavailable([Diagnostic(code="SKY-APPLY-319", summary="the record does not answer: started anew")])
 
 
@@ -92,3 +96,17 @@ def test_a_lease_outlives_it(monkeypatch: pytest.MonkeyPatch) -> None:
     thread.start()
     thread.join(20)
     assert len(renewed) == 2
+
+
+def test_a_reader_that_leaves_is_no_error(here: Path) -> None:
+    """Of what goes on for ever: the first lines fit into the pipe, the next have no reader."""
+    command = [sys.executable, "-c", "from planner.cli.entry import run; run()", "status", "--watch", "--every", "0.2"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    watcher = subprocess.Popen([*command, "--json"], cwd=here, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert watcher.stdout is not None
+    assert watcher.stdout.readline().startswith(b"{")
+    watcher.stdout.close()
+    assert watcher.wait(60) == 0
+    assert watcher.stderr is not None
+    with watcher.stderr as said:
+        assert said.read() == b""
