@@ -64,9 +64,14 @@ def _engine(url: str, *, make: bool, connections: int) -> Engine:
 
     if url.startswith(("postgres://", "postgresql://")):
         url = "postgresql+psycopg://" + url.split("://", 1)[1]
-    # before it is used again, a kept connection is asked whether it still holds: the database may have been started anew
+    # before it is used again, a kept connection is asked whether it still holds: a server of databases may have been started anew
     pool: dict[str, Any] = (
-        {"poolclass": QueuePool, "pool_size": connections, "max_overflow": connections, "pool_pre_ping": True}
+        {
+            "poolclass": QueuePool,
+            "pool_size": connections,
+            "max_overflow": connections,
+            "pool_pre_ping": not url.startswith("sqlite"),
+        }
         if connections
         else {"poolclass": NullPool}
     )
