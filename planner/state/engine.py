@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 HEAD = "0002"
 """The newest migration; a test holds it to `migrations/versions`."""
 BUSY_SECONDS = 30
+CONNECT_SECONDS = 10
+SILENT_SECONDS = 30
+"""PostgreSQL on a host that is gone without a word: the kernel alone would wait a quarter of an hour for what was sent, and two hours where nothing was."""
 #: key of PostgreSQL's advisory lock under which migrations run, so that two first starts do not both create tables
 MIGRATION_LOCK = 0x5359504C
 
@@ -76,7 +79,7 @@ def _engine(url: str, *, make: bool, connections: int) -> Engine:
         else {"poolclass": NullPool}
     )
     try:
-        engine = create_engine(url, **pool)
+        engine = create_engine(url, **pool, **_patience(url))
     except ArgumentError as error:
         raise _refused("SKYPLAN_DATABASE_URL is no database URL, such as postgresql://user@host/name") from error
     except ImportError as error:
@@ -90,6 +93,23 @@ def _engine(url: str, *, make: bool, connections: int) -> Engine:
         event.listen(engine, "connect", _sqlite_connect)
         event.listen(engine, "begin", _sqlite_begin)
     return engine
+
+
+def _patience(url: str) -> dict[str, Any]:
+    """How long PostgreSQL may be silent, where the URL does not say."""
+    from sqlalchemy import make_url  # noqa: PLC0415 - slow; only with a record
+
+    found = make_url(url)
+    if found.drivername != "postgresql+psycopg":
+        return {}
+    ours = {
+        "connect_timeout": CONNECT_SECONDS,
+        "tcp_user_timeout": SILENT_SECONDS * 1000,
+        "keepalives_idle": SILENT_SECONDS,
+        "keepalives_interval": SILENT_SECONDS // 3,
+        "keepalives_count": 3,
+    }
+    return {"connect_args": {name: value for name, value in ours.items() if name not in found.query}}
 
 
 def _sqlite_connect(connection: Any, _record: Any) -> None:

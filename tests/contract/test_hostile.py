@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from planner.model.errors import Unavailable
+from planner.model.errors import InputError, Unavailable
 from planner.model.record import stamp
 from planner.model.runtime import Candidate, Kind, checkpoint_mac, checkpoint_message
+from planner.state import engine
 from planner.state.history import History, PricePoint
 from planner.state.record import Record
 from planner.state.runtime import Runtime
@@ -86,3 +88,24 @@ def test_a_database_that_is_away_is_said_to_be(made: str, tmp_path: Path) -> Non
             asked()
     record.close()
     history.close()
+
+
+def test_a_database_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that takes the connection and never answers: a server hung on it for as long as the kernel did."""
+    monkeypatch.setattr(engine, "CONNECT_SECONDS", 2)
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor() as pool:
+        url = f"postgresql://skyplan@127.0.0.1:{silent.getsockname()[1]}/record?sslmode=disable"
+        asked = pool.submit(Record.open, url, PROJECT)
+        try:
+            with pytest.raises(InputError, match="cannot be opened"):
+                asked.result(timeout=30)
+        finally:
+            silent.close()
+
+
+def test_how_long_a_database_may_be_silent_is_the_urls_to_say(postgresql: str) -> None:
+    url = f"postgresql+psycopg://skyplan@h/d?{postgresql}&connect_timeout=3"
+    given = engine._patience(url)["connect_args"]
+    assert "connect_timeout" not in given
+    assert given["tcp_user_timeout"] == engine.SILENT_SECONDS * 1000
+    assert engine._patience("sqlite:///x") == {}
