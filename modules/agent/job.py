@@ -112,12 +112,11 @@ class Job:
             code = self._code()  # it may have been written between the two looks
             if code is None:
                 ended = self._child.returncode if self._child else None
+                if ended is not None and ended >= 0:  # there was no room to write it down
+                    return _exit(ended)
                 number = -ended if ended is not None and ended < 0 else signal.SIGKILL
                 return Exit(_BY_SIGNAL + number, number, lost=self._child is None)
-        if code is None:
-            return None
-        by = code - _BY_SIGNAL
-        return Exit(code, by if 0 < by < signal.NSIG else None)
+        return None if code is None else _exit(code)
 
     def signal(self, number: int) -> None:
         """To the job and all that it started."""
@@ -162,6 +161,11 @@ class Job:
         finally:
             os.close(lock)
         return False
+
+
+def _exit(code: int) -> Exit:
+    by = code - _BY_SIGNAL
+    return Exit(code, by if 0 < by < signal.NSIG else None)
 
 
 def newest(folder: Path) -> Job | None:

@@ -1,4 +1,4 @@
-"""The job's output: to the terminal all of it, to the control plane the newest of it, at most 32 KiB a second."""
+"""The job's output: to the terminal as much as one can look at, to the control plane the newest of it, at most 32 KiB a second."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 8 * 1024
 MOST_BYTES = 32 * 1024
+SHOWN_BYTES = 16 << 20
+"""At a time: what is behind by more is left out, for whoever writes faster than a terminal shows would have the agent do nothing else."""
 KEPT_BYTES = 64 << 20
 """Of the file itself, on this node's disk."""
 
@@ -34,11 +36,18 @@ class Output:
             self._to_terminal()
         if self._report:
             self._to_spool(last=last)
-            self._tail.forget(KEPT_BYTES)
+        if self._report or self._show:
+            (self._tail if self._report else self._shown).forget(KEPT_BYTES)
 
     def _to_terminal(self) -> None:
-        while True:
-            raw = self._shown.chunk()
+        end = self._shown.size()
+        behind = end - self._shown.offset
+        left_out = b""
+        if behind > SHOWN_BYTES:
+            self._shown.offset = end - MOST_BYTES
+            left_out = b"\n[skyplan: %d bytes of output left out]\n" % (behind - MOST_BYTES)
+        while self._shown.offset < end or self._shown.size() < self._shown.offset:
+            raw, left_out = left_out + self._shown.chunk(), b""
             if not raw:
                 return
             try:
