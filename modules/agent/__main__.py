@@ -12,7 +12,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .errors import USAGE, AgentError
+from .errors import SYSTEM, USAGE, AgentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AgentError as error:
         sys.stderr.write(f"skyplan-agent: error: {error}\n")
         return error.code
+    except OSError as error:
+        sys.stderr.write(f"skyplan-agent: error: {error}\n")
+        return SYSTEM
     except KeyboardInterrupt:
         sys.stderr.write("skyplan-agent: interrupted\n")
         return 130

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import progress
 from .control import Control
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from .job import Job
     from .place import Place
     from .spool import Spool
+
+
+class Stop(NamedTuple):
+    """The job is to end: SIGTERM (or `number`) at `at`.  `code` is this program's where there was no job to end."""
+
+    reason: str
+    at: float
+    number: int
+    code: int
+    grace_seconds: float
 
 
 class Attempt:
@@ -36,7 +46,7 @@ class Attempt:
         self._spool, self._made, self._told = spool, made, told
         self._mark = f"progress-{job.number}"
         self._tail = Tail(place.progress(job.number), spool.marks.get(self._mark, 0))
-        self._control = Control(place.control(job.number), job.owns)
+        self._control = Control(place.control(job.number), job.owns, memory=job.folder / "signals")
         self._output = Output(job.log, spool, f"log-{job.number}", report=report, show=show)
 
     def ask(self, reason: str, deadline: float | None, *, stop: bool = False) -> None:
@@ -47,13 +57,15 @@ class Attempt:
             self._told(str(error))
 
     def read(self, *, last: bool) -> None:
-        """Pass on what the job wrote; with `last`, to the end."""
+        """Pass on what the job wrote; with `last`, to where it ends now: something that the job left running may write faster than this reads."""
+        end = self._tail.size()
         while True:
             lines = self._tail.lines(progress.LONGEST_LINE)
             for raw, offset in lines:
                 self._line(raw, {self._mark: offset})
-            if not lines or not last:
+            if not lines or not last or self._tail.offset >= end:
                 break
+        self._control.keep()
         self._tail.forget(1 << 20)  # what the spool has not flushed yet can be read again
         self._output.poll(last=last)
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+from typing import TYPE_CHECKING
 
 from .errors import SYSTEM, AgentError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 COMMAND_SECONDS = 20
+END_SECONDS = 60
 
 
 def run(*command: str, stdin: int = subprocess.DEVNULL) -> str:
@@ -28,3 +33,11 @@ def attempt(*command: str, stdin: int = subprocess.DEVNULL) -> subprocess.Comple
         raise AgentError(SYSTEM, f"`{command[0]}` is not installed") from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise AgentError(SYSTEM, f"`{' '.join(command)}` failed: {error}") from error
+
+
+def end(command: Sequence[str], told: Callable[[str], None]) -> None:
+    """The command that ends this node; tells where it does not."""
+    try:
+        subprocess.run(command, stdin=subprocess.DEVNULL, timeout=END_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        told(f"the node could not be ended: {error}")

@@ -15,17 +15,16 @@ import math
 import os
 import select
 import signal
-import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from . import commands, parts, surroundings
 from . import job as jobs
-from . import parts, surroundings
-from .attempt import Attempt
+from .attempt import Attempt, Stop
 from .client import epoch, stamp
-from .errors import FENCED, PAST_END, SYSTEM
+from .errors import FENCED, PAST_END, SYSTEM, AgentError
 from .gpu import Gpus
 from .parting import parting
 from .place import Place
@@ -45,17 +44,6 @@ LEAD_SECONDS = 300.0
 """So long before the hard end, at most a tenth of the run, the job is asked for its last checkpoint."""
 STOP_SECONDS = 120.0
 """What a job that is asked to stop gets, where the asker names no time."""
-END_SECONDS = 60
-
-
-class _Stop(NamedTuple):
-    """The job is to end: SIGTERM (or `number`) at `at`.  `code` is this program's where there was no job to end."""
-
-    reason: str
-    at: float
-    number: int
-    code: int
-    grace_seconds: float
 
 
 class Run:
@@ -88,11 +76,12 @@ class Run:
         self._gpus = Gpus()
         self._attempt: Attempt | None = None
         self._exit: jobs.Exit | None = None
-        self._stop: _Stop | None = None
+        self._stop: Stop | None = None
         self._kill_at = self._gone_at = math.inf
         self._leaves_at: float | None = None
         self._fenced = self._hurry = False
         self._ready: dict[str, str | None] | None = None
+        self._early: tuple[str, float | None] | None = None  # asked before there was a job to ask
         self._next_heartbeat = self._next_report = 0.0
         self._began = self._place.began()
 
@@ -141,8 +130,10 @@ class Run:
             self._follow(last)
             if self._checkpoints is not None:
                 self._checkpoints.start()
-            return
-        self._start.start()
+        else:
+            self._start.start()
+        if "stop" in self._spool.marks:
+            self._end_by("it was asked to stop", self._spool.marks["stop"])
 
     def _start_job(self, more: dict[str, str | None]) -> None:
         job = jobs.following(self._place.jobs, jobs.newest(self._place.jobs))
@@ -165,14 +156,16 @@ class Run:
             report=self._settings.log and self._plane is not None,
             show=self._settings.terminal,
         )
+        if self._early is not None:
+            self._ask(*self._early)
 
     # once a second
 
     def _tick(self) -> None:
-        now = self._clock()
+        now, steady = self._clock(), time.monotonic()  # a clock that is set back silences nobody
         self._heard()
-        if self._reporter is not None and now >= self._next_heartbeat:
-            self._next_heartbeat = now + self._settings.heartbeat_seconds
+        if self._reporter is not None and steady >= self._next_heartbeat:
+            self._next_heartbeat = steady + self._settings.heartbeat_seconds
             self._spool.add("heartbeat", self._gpus.poll())
         self._times(now)
         if self._exit is not None:
@@ -183,13 +176,17 @@ class Run:
         elif self._stop is not None:
             self._exit = jobs.Exit(self._stop.code, None)
         elif self._ready is not None:
-            self._start_job(self._ready)
+            try:
+                self._start_job(self._ready)
+            except (AgentError, OSError, ValueError) as error:  # no room, no shell: to start again would not help
+                self._ready = None
+                self._leave("failed", f"{type(error).__name__}: {error}")
         self._spool.flush()
         if self._reporter is None:
             self._spool.taken(sys.maxsize)  # nobody asks for it
-        elif not self._spool.empty and (self._spool.urgent or now >= self._next_report):
+        elif not self._spool.empty and (self._spool.urgent or steady >= self._next_report):
             self._spool.urgent = False
-            self._next_report = now + self._settings.report_seconds
+            self._next_report = steady + self._settings.report_seconds
             self._reporter.wake()
 
     # what is asked of the job
@@ -224,11 +221,13 @@ class Run:
             return
         if number <= self._spool.marks.get("request", 0):
             return
-        self._spool.add("event", {"word": "asked", "text": f"{word}: {reason}"[:500]}, marks={"request": number})
+        end = self._clock() + STOP_SECONDS if deadline is None else deadline
+        marks = {"request": number, **({"stop": int(end)} if word == "stop" else {})}
+        self._spool.add("event", {"word": "asked", "text": f"{word}: {reason}"[:500]}, marks=marks)
         if word == "checkpoint":
             self._ask(reason, deadline)
         elif word == "stop":
-            self._end_by(reason, self._clock() + STOP_SECONDS if deadline is None else deadline)
+            self._end_by(reason, end)
 
     def _noticed(self, notice: dict[str, Any], *, ask: bool = True) -> None:
         if self._gone_at < math.inf:
@@ -246,7 +245,9 @@ class Run:
             self._ask(f"the cloud takes this node {when}", deadline)
 
     def _ask(self, reason: str, deadline: float | None, *, stop: bool = False) -> None:
-        if self._attempt is not None:
+        if self._attempt is None:
+            self._early = (reason, deadline)
+        else:
             self._attempt.ask(reason, deadline, stop=stop)
 
     def _end_by(
@@ -255,7 +256,7 @@ class Run:
         """The job ends by then, at the latest.  An earlier end that was decided before stays."""
         if self._stop is not None and self._stop.at <= at:
             return
-        self._stop = _Stop(reason, at, number, code, self._settings.grace_seconds if grace is None else grace)
+        self._stop = Stop(reason, at, number, code, self._settings.grace_seconds if grace is None else grace)
         self._spool.add("event", {"word": "stopping", "text": reason[:500]})
         if at > self._clock():
             self._ask(reason, at, stop=True)
@@ -281,11 +282,11 @@ class Run:
                 self._end_by("the hard end came before the job could begin", ends)
         if self._attempt is None or self._stop is None or self._exit is not None:
             return
-        if now >= self._kill_at:
+        if time.monotonic() >= self._kill_at:
             self._attempt.job.signal(signal.SIGKILL)
         elif now >= self._stop.at and self._kill_at == math.inf:
             self._told(f"the job is stopped: {self._stop.reason}")
-            self._kill_at = now + self._stop.grace_seconds
+            self._kill_at = time.monotonic() + self._stop.grace_seconds
             self._attempt.job.signal(self._stop.number)
 
     # the end
@@ -310,7 +311,8 @@ class Run:
                 self._told("SKY-RUN-510: not everything could be reported")
         reason = self._stop.reason if self._stop else f"the job ended with code {code}"
         self._told(reason)
-        self._place.end(code, reason)
+        with contextlib.suppress(AgentError):  # a full disk keeps no node from being ended
+            self._place.end(code, reason)
         self._end_node()
         return code
 
@@ -328,10 +330,7 @@ class Run:
 
     def _end_node(self) -> None:
         if self._settings.end:
-            try:
-                subprocess.run(self._settings.end, stdin=subprocess.DEVNULL, timeout=END_SECONDS, check=True)
-            except (OSError, subprocess.SubprocessError) as error:
-                self._told(f"the node could not be ended: {error}")
+            commands.end(self._settings.end, self._told)
 
     def _release(self) -> None:
         for part in (self._start, self._notices, self._checkpoints, self._leases, self._reporter):
