@@ -1,6 +1,6 @@
 """The control plane under load: reports a second with their latency, and 10,000 agents that report every 10 s.
 
-    .venv/bin/python benchmarks/serve.py rate|agents|bare [--database URL] [--agents N] [--seconds S]
+    .venv/bin/python benchmarks/serve.py rate|agents|bare [--database URL] [--agents N] [--seconds S] [--rounds N] [--beside]
 
 The server is one process of its own; the load is another, on plain sockets so that it costs little.  Both share this machine's cores.  Ends by checking
 that each item that was answered is in the record, once.
@@ -317,6 +317,8 @@ def main() -> None:
     parser.add_argument("--agents", type=int)
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--every", type=float, default=10)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--beside", action="store_true", help="load the bare route before each round")
     given = parser.parse_args()
     if given.what == "serve":
         serve(given.database)
@@ -328,18 +330,24 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 40_000), hard))
     count, every = (10_000, given.every) if given.what == "agents" else (64, 0.0)
     count = given.agents or count
+    plain = [sys.executable, __file__, "serve-bare"]
     if given.what == "bare":
-        _, figures = measured([sys.executable, __file__, "serve-bare"], ["x" * 43] * count, given.seconds, every)
-        print(json.dumps(figures))
+        print(json.dumps(measured(plain, ["x" * 43] * count, given.seconds, every)[1]))
         return
     with tempfile.TemporaryDirectory() as folder:
         url = given.database or f"sqlite:///{folder}/record.sqlite"
         tokens = prepare(url, count)
-        before = counted(url)
         command = [sys.executable, __file__, "serve", "--database", url]
-        agents, figures = measured(command, tokens, given.seconds, every)
-        stored = counted(url) - before
-        print(json.dumps({**figures, "lost": sum(a.through for a in agents) - stored}))
+        for _ in range(given.rounds):
+            beside = measured(plain, tokens, given.seconds, every)[1] if given.beside else None
+            before = counted(url)
+            agents, figures = measured(command, tokens, given.seconds, every)
+            figures["lost"] = sum(a.through for a in agents) - (counted(url) - before)
+            if beside:
+                for name in ("per_second", "cpu_us_per_report"):
+                    figures["bare_" + name] = beside[name]
+                    figures["ratio_" + name] = round(figures[name] / beside[name], 2)
+            print(json.dumps({**figures, "load": round(os.getloadavg()[0], 1)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -56,15 +56,12 @@ def find(
     *,
     lock: str = "",
 ) -> list[RowMapping]:
-    """The project's rows whose columns `names` are one of `keys`, in their order, locked FOR `lock` (SHARE, UPDATE) where the database locks rows."""
+    """The project's rows whose columns `names` are one of `keys`, which are sorted: in their order, locked FOR `lock` (SHARE, UPDATE) where the database locks rows."""
     if not keys:
         return []
-    if connection.dialect.name == "postgresql":
-        arrays = dict(zip(names, map(list, zip(*keys, strict=True)), strict=True))
-        found = connection.execute(_found_by_arrays(table, names, lock), {"of_project": project, **arrays})
-        return list(found.mappings())
-    values = {"of_project": project, "keys": json.dumps(keys)}
-    return list(connection.execute(_found_by_json(table, names), values).mappings())
+    postgresql = connection.dialect.name == "postgresql"
+    query = _found_one_by_one(table, names, lock) if postgresql else _found_by_json(table, names)
+    return list(connection.execute(query, {"of_project": project, "keys": json.dumps(keys)}).mappings())
 
 
 def look(
@@ -111,30 +108,24 @@ def _of_keys(table: Table, names: tuple[str, ...], keys: str, project: str) -> s
 
 @cache
 def _numbers_locked(table: Table, names: tuple[str, ...], column: str, lock: str) -> TextClause:
-    wanted = ", ".join(f'CAST(key.value ->> {k} AS {_type(table, name)}) AS "{name}"' for k, name in enumerate(names))
     columns = ", ".join(f'found."{name}"' for name in (*names, column))
-    order = ", ".join(f'found."{name}"' for name in names)
-    same = " AND ".join(f'found."{name}" = wanted."{name}"' for name in names)
-    query = (
-        f"SELECT {columns} FROM (SELECT {wanted} FROM json_array_elements(CAST(:keys AS json)) AS key) AS wanted "  # noqa: S608 - names are our tables' own
-        f'JOIN "{table.name}" AS found ON {same} WHERE found.project = :of_project ORDER BY {order} '
-        f"{f'FOR {lock} OF found' if lock else ''}"
-    )
-    build = ", ".join(f'locked."{name}"' for name in (*names, column))
-    return text(f"SELECT json_agg(json_build_array({build})) FROM ({query}) AS locked")  # noqa: S608
+    return text(f"SELECT json_agg(json_build_array({columns})) {_one_by_one(table, names, lock)}")
 
 
 @cache
-def _found_by_arrays(table: Table, names: tuple[str, ...], lock: str) -> TextClause:
-    arrays = ", ".join(f"CAST(:{name} AS {_type(table, name)}[])" for name in names)
-    columns = ", ".join(f'"{name}"' for name in names)
-    same = " AND ".join(f'found."{name}" = wanted."{name}"' for name in names)
-    order = ", ".join(f'found."{name}"' for name in names)
-    query = (
-        f'SELECT found.* FROM unnest({arrays}) AS wanted ({columns}) JOIN "{table.name}" AS found ON {same} '  # noqa: S608 - names are our tables' own
-        f"WHERE found.project = :of_project ORDER BY {order} {f'FOR {lock} OF found' if lock else ''}"
+def _found_one_by_one(table: Table, names: tuple[str, ...], lock: str) -> TextClause:
+    return text(f"SELECT found.* {_one_by_one(table, names, lock)}")
+
+
+def _one_by_one(table: Table, names: tuple[str, ...], lock: str) -> str:
+    same = " AND ".join(
+        f'"{name}" = CAST(wanted.value ->> {k} AS {_type(table, name)})' for k, name in enumerate(names)
     )
-    return text(query)
+    # OFFSET 0 keeps each key a look into the index, in the keys' order: joined, a table that was not analysed yet is read whole for each
+    row = (
+        f'SELECT * FROM "{table.name}" WHERE project = :of_project AND {same} OFFSET 0 {f"FOR {lock}" if lock else ""}'  # noqa: S608 - names are our tables' own
+    )
+    return f"FROM json_array_elements(CAST(:keys AS json)) AS wanted CROSS JOIN LATERAL ({row}) AS found"
 
 
 @cache
