@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from planner.model.runtime import MAX_REPORT_BYTES, Refusal
 from planner.server import answers
-from planner.server.answers import Answered
+from planner.server.answers import Answered, Busy
 from planner.server.oidc import NotBelieved
 from planner.server.outbound import Unanswered
 from planner.server.people import Denied, NotSignedIn
@@ -32,6 +33,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 REPORT: Final = "/v1/report"
 BODY_SECONDS: Final = 30.0
 MAX_BODY_BYTES: Final = 16 * 1024
+MAX_UNFINISHED_BYTES: Final = 32 * 1024 * 1024
+"""Of bodies that come in pieces, all together: whose they are is not known yet.  A report in one piece is not among them."""
 _LARGER: Final = {REPORT: MAX_REPORT_BYTES, "/v1/cut": 1024 * 1024}
 _OF_NODES: Final = frozenset({"/v1/join", "/v1/session", REPORT, "/v1/cut", "/v1/peers"})
 _OF_PEOPLE: Final = frozenset({"/", "/v1/jobs", "/metrics"})
@@ -54,6 +57,7 @@ class Front:
         secure = held.services.settings.url.startswith("https:")
         more = {b"strict-transport-security": b"max-age=31536000"} if secure else {}
         self._headers = tuple((_HEADERS | more).items())
+        self._unfinished = _Unfinished()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -64,7 +68,7 @@ class Front:
         answer = _Sender(send, self._headers)
         try:
             self._limit(scope)
-            body = await _body(scope, receive, _LARGER.get(scope["path"], MAX_BODY_BYTES))
+            body = await _body(scope, receive, _LARGER.get(scope["path"], MAX_BODY_BYTES), self._unfinished)
             await self._app(scope, _replayed(body, receive), answer)
         except asyncio.CancelledError:
             raise
@@ -173,8 +177,13 @@ def route_of(scope: Scope) -> str:
     return getattr(scope.get("route"), "path", None) or "other"
 
 
-async def _body(scope: Scope, receive: Receive, most: int) -> bytes:
-    """All of it, before anything looks at it.  Raises Answered."""
+@dataclass(slots=True)
+class _Unfinished:
+    size: int = 0
+
+
+async def _body(scope: Scope, receive: Receive, most: int, unfinished: _Unfinished) -> bytes:
+    """All of it, before anything looks at it.  Raises Answered, Busy."""
     headers: dict[bytes, bytes] = dict(scope["headers"])
     length = headers.get(b"content-length")
     if length is not None and (not length.isdigit() or int(length) > most):
@@ -187,11 +196,18 @@ async def _body(scope: Scope, receive: Receive, most: int) -> bytes:
         return _part(message, most)
     parts = [_part(message, most)]
     size = len(parts[0])
+    unfinished.size += size
     until = asyncio.get_running_loop().time() + BODY_SECONDS
-    while message.get("more_body"):
-        message = await _next(receive, until)
-        parts.append(_part(message, most - size))
-        size += len(parts[-1])
+    try:
+        while message.get("more_body"):
+            if unfinished.size > MAX_UNFINISHED_BYTES:
+                raise Busy("too much is being sent at once")
+            message = await _next(receive, until)
+            parts.append(_part(message, most - size))
+            size += len(parts[-1])
+            unfinished.size += len(parts[-1])
+    finally:
+        unfinished.size -= size
     return b"".join(parts)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import select
 import socket
 import threading
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.server import run
+from planner.server import front, run
 from planner.server.connections import Look
 from planner.server.log import Log
 from tests.unit.server.server_bed import bed, sqlite
@@ -106,3 +108,18 @@ def test_a_head_without_end_is_refused(tmp_path: Path) -> None:
             pass
         else:
             pytest.fail("6 MiB of a head were taken")
+
+
+def test_bodies_that_come_in_pieces_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may be as long as a report; thousands that nobody knows, each nearly whole, would be all memory."""
+    monkeypatch.setattr(front, "MAX_UNFINISHED_BYTES", 100_000)
+    with serving(tmp_path, io.StringIO()) as place, contextlib.ExitStack() as links:
+        found = [links.enter_context(socket.create_connection(place, timeout=20)) for _ in range(3)]
+        for link in found:
+            link.sendall(POST + b"Content-Length: 250000\r\n\r\n" + b"a" * 60_000)
+        told, _, _ = select.select(found, [], [], 20)
+        assert 1 <= len(told) < len(found)
+        assert told[0].recv(65_536).startswith(b"HTTP/1.1 503")
+        whole = links.enter_context(socket.create_connection(place, timeout=20))
+        whole.sendall(POST + b"Content-Length: 2\r\n\r\n{}")
+        assert whole.recv(65_536).startswith(b"HTTP/1.1 401")
