@@ -5,6 +5,7 @@ Decides which of them a configuration needs; what they do is theirs.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from .place import Place
     from .settings import Service, Settings
     from .spool import Spool
+
+_OTHERS = 0o077
+_LONGEST_TOKEN = 4096
 
 
 def plane(settings: Settings, place: Place) -> Plane | None:
@@ -43,10 +47,15 @@ def plane(settings: Settings, place: Place) -> Plane | None:
 
 def _prover(settings: Settings, service: Service) -> Callable[[], dict[str, Any]]:
     def by_token() -> dict[str, Any]:
+        path = settings.token_file or ""
         try:
-            token = Path(settings.token_file or "").read_text("utf-8").strip()
+            with Path(path).open("rb") as opened:
+                shared = os.fstat(opened.fileno()).st_mode & _OTHERS
+                token = opened.read(_LONGEST_TOKEN).decode("ascii").strip()
         except (OSError, ValueError) as error:
             raise AgentError(CONFIG, f"the one-time token cannot be read: {error}") from error
+        if shared:
+            raise AgentError(CONFIG, f"others may read the one-time token: chmod 600 {path}")
         return {"scheme": "one-time", "value": token}
 
     def by_cloud() -> dict[str, Any]:

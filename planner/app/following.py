@@ -36,6 +36,7 @@ def logs(
 ) -> tuple[LogChunk, ...]:
     """The last chunks of a run's output (default: of the run that `status` shows).  Raises InputError (323)."""
     run = run_of(source.record, job, generation)
+    rank_of(run, rank)
     return source.told.logs(job, run.generation, rank=rank, limit=last)
 
 
@@ -44,6 +45,7 @@ def follow_logs(
 ) -> Iterator[tuple[LogChunk, ...]]:
     """What is there, then what comes.  Without a generation it goes on with the next run of the job; ends when the run is over and all of it was read."""
     run = run_of(source.record, job, generation)
+    rank_of(run, rank)
     after = 0
     while True:
         over = _over(run)  # looked at before reading: what was told until then is read whole
@@ -94,6 +96,14 @@ def run_of(record: Record, job: str, generation: int | None) -> Run:
         which = "no run yet" if generation is None else f"no generation {generation}"
         raise InputError([Diagnostic(code="SKY-APPLY-323", summary=f"the job `{job}` has {which}")])
     return found
+
+
+def rank_of(run: Run, rank: int | None) -> None:
+    """Raises InputError (323) where the run has no such rank."""
+    if rank is None or rank < run.nodes:
+        return
+    ranks = "one node, rank 0" if run.nodes == 1 else f"{run.nodes} nodes, ranks 0 to {run.nodes - 1}"
+    raise InputError([Diagnostic(code="SKY-APPLY-323", summary=f"{run.id} has {ranks}: there is no rank {rank}")])
 
 
 def _known(record: Record, job: str) -> None:

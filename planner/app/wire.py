@@ -39,18 +39,18 @@ def database_url() -> str:
     return os.environ.get("SKYPLAN_DATABASE_URL") or sqlite_url(RECORD_FILE)
 
 
-def record(project: Project) -> Record:
-    """The project's record, made where there is none.  Raises MissingPart, InputError."""
+def record(project: Project, *, make: bool = True) -> Record:
+    """The project's record; `make` where there is none.  Raises MissingPart, InputError."""
     try:
         from planner.state.record import Record  # noqa: PLC0415 - sqlalchemy, optional
     except ImportError as error:
         from planner.state.engine import missing  # noqa: PLC0415 - only on an error
 
         raise missing("SQLAlchemy", "record") from error
-    return Record.open(database_url(), project.name)
+    return Record.open(database_url(), project.name, make=make)
 
 
-def runtime(project: Project) -> Runtime:
+def runtime(project: Project, *, make: bool = True) -> Runtime:
     """What its nodes told, of the same database.  Raises MissingPart, InputError."""
     try:
         from planner.state.runtime import Runtime  # noqa: PLC0415 - sqlalchemy, optional
@@ -58,7 +58,7 @@ def runtime(project: Project) -> Runtime:
         from planner.state.engine import missing  # noqa: PLC0415 - only on an error
 
         raise missing("SQLAlchemy", "record") from error
-    return Runtime.open(database_url(), project.name)
+    return Runtime.open(database_url(), project.name, make=make)
 
 
 def ports(project: Project, market: Market, tell: Tell) -> Ports:

@@ -1,13 +1,16 @@
-"""`skyplan agent`: the node's program on this machine, or packed into the one file that nodes fetch.  Starts it; never imports it."""
+"""`skyplan agent`: the node's program on this machine, packed into the one file that nodes fetch, or let in by hand.  Starts it; never imports it."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Final
 
 import click
+
+from planner.cli import options
 
 #: `-P`: a `modules` folder where the user stands is not ours
 _PROGRAM: Final = (sys.executable, "-P", "-m", "modules.agent")
@@ -15,7 +18,7 @@ _PROGRAM: Final = (sys.executable, "-P", "-m", "modules.agent")
 
 @click.group("agent")
 def command() -> None:
-    """Run a job as a node would, or pack the program that nodes run."""
+    """Run a job as a node would, pack the program that nodes run, or let a node in that was set up by hand."""
 
 
 @command.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -52,3 +55,60 @@ def pack(file: str) -> None:
     if done.returncode:
         raise click.ClickException(done.stderr.strip().removeprefix("error: "))
     click.echo(done.stdout.strip())
+
+
+@command.command("token")
+@click.argument("job")
+@click.option("--rank", type=click.IntRange(0), required=True, help="The seat: one rank of the run.")
+@click.option(
+    "--generation", type=click.IntRange(1), help="Of this run [default: the one that `skyplan status` shows]."
+)
+@click.option(
+    "--out",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="A new file, readable by you only.",
+)
+@click.option(
+    "--hours",
+    type=click.FloatRange(0, 168, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Until when the node must have joined.",
+)
+@options.project
+@options.catalog
+@options.as_json
+def token(
+    job: str,
+    rank: int,
+    generation: int | None,
+    file: Path,
+    hours: float,
+    project_file: Path | None,
+    catalog: Path | None,
+    as_json: bool,
+) -> int:
+    """Make a token by which one machine that was set up by hand may take one seat of JOB (a name), once.
+
+    The record keeps its hash; the token itself is written to FILE and shown nowhere. Put it on the machine as its agent.json's `token_file`.
+    """
+    from planner.app import following, one_time, review, wire
+    from planner.cli import view
+
+    project = review.setting(project_file, catalog).project
+    record, told = wire.record(project, make=False), wire.runtime(project, make=False)
+    source = following.Source(record=record, told=told, clock=wire.SystemClock())
+    try:
+        made = one_time.issue(source, job, generation=generation, rank=rank, hours=hours, file=file)
+    finally:
+        told.close()
+        record.close()
+    if as_json:
+        seat = {"job": made.seat.job, "generation": made.seat.generation, "rank": made.seat.rank}
+        view.put_json({"format_version": "1.0", "file": made.file, "expires_at": made.expires_at, **seat})
+    else:
+        click.echo(f"{made.file}: for rank {rank} of {made.seat.run}, to join with until {made.expires_at}")
+    return 0

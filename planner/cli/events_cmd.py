@@ -28,7 +28,7 @@ def command(job: str, project_file: Path | None, catalog: Path | None, as_json: 
     from planner.render.logs_text import event_lines
 
     project = review.setting(project_file, catalog).project
-    record, told = wire.record(project), wire.runtime(project)
+    record, told = wire.record(project, make=False), wire.runtime(project, make=False)
     source = following.Source(record=record, told=told, clock=wire.SystemClock())
     try:
         batches = (

@@ -46,7 +46,7 @@ def command(
     from planner.render.logs_text import log_lines
 
     project = review.setting(project_file, catalog).project
-    record, told = wire.record(project), wire.runtime(project)
+    record, told = wire.record(project, make=False), wire.runtime(project, make=False)
     source = following.Source(record=record, told=told, clock=wire.SystemClock())
     given: dict[str, Any] = {"generation": generation, "rank": rank, "last": last}
     try:

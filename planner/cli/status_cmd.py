@@ -44,7 +44,7 @@ def command(
     from planner.model.errors import InputError, Unavailable
 
     project = review.setting(project_file, catalog).project
-    record, told, clock = wire.record(project), wire.runtime(project), wire.SystemClock()
+    record, told, clock = wire.record(project, make=False), wire.runtime(project, make=False), wire.SystemClock()
     try:
         while True:
             try:

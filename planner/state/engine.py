@@ -31,9 +31,9 @@ def sqlite_url(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def open_engine(url: str, *, upgrade: bool = True, connections: int = 0) -> Engine:
+def open_engine(url: str, *, upgrade: bool = True, make: bool = True, connections: int = 0) -> Engine:
     """An engine on the newest schema.  `upgrade` False neither creates nor migrates: a record of another version is then refused.
-    `connections` of them are kept open, for a server; a command keeps none.
+    `make` False migrates one that is there and creates none.  `connections` of them are kept open, for a server; a command keeps none.
 
     Raises MissingPart without SQLAlchemy or the database's driver, InputError where the database cannot be used.
     """
@@ -41,11 +41,13 @@ def open_engine(url: str, *, upgrade: bool = True, connections: int = 0) -> Engi
         from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415 - slow; only with a record
     except ImportError as error:
         raise missing("SQLAlchemy", "record") from error
-    engine = _engine(url, make=upgrade, connections=connections)
+    engine = _engine(url, make=upgrade and make, connections=connections)
     try:
         with engine.connect() as connection:
             version = _version(connection)
         if version != HEAD:
+            if version is None and not make:
+                raise _nowhere(engine)
             if not upgrade:
                 raise _refused(
                     f"the record has schema {version or 'none'}, this skyplan reads {HEAD}; `skyplan status` brings it up to date"
@@ -78,6 +80,11 @@ def _engine(url: str, *, make: bool, connections: int) -> Engine:
         if connections
         else {"poolclass": NullPool}
     )
+    scheme = url.partition(":")[0].partition("+")[0]
+    if "://" in url and scheme not in {"sqlite", "postgresql"}:
+        raise _refused(
+            f"SKYPLAN_DATABASE_URL begins with `{scheme}://`: a record lies in PostgreSQL (postgresql://user@host/name) or in SQLite (sqlite:///FILE)"
+        )
     try:
         engine = create_engine(url, **pool, **_patience(url))
     except ArgumentError as error:
@@ -89,7 +96,7 @@ def _engine(url: str, *, make: bool, connections: int) -> Engine:
         if make:
             path.parent.mkdir(parents=True, exist_ok=True)
         elif not path.is_file():
-            raise _refused("there is no record yet; `skyplan apply` makes it")
+            raise _nowhere(engine)
         event.listen(engine, "connect", _sqlite_connect)
         event.listen(engine, "begin", _sqlite_begin)
     return engine
@@ -177,6 +184,28 @@ def missing(package: str, extra: str) -> MissingPart:
     """What to install."""
     summary = f"the record needs {package}; install the extra `{extra}` from your checkout of skyplan: pip install '.[{extra}]'"
     return MissingPart([Diagnostic(code="SKY-APPLY-316", summary=summary)])
+
+
+def shown(url: str) -> str:
+    """Which database, for people: a file's name, or a URL without its password."""
+    from sqlalchemy import make_url  # noqa: PLC0415 - slow; only with a record
+    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
+
+    try:
+        found = make_url(url)
+    except ArgumentError:
+        return "SKYPLAN_DATABASE_URL"
+    if found.get_backend_name() == "sqlite":
+        return found.database or ":memory:"
+    where = f"{found.host or ''}{f':{found.port}' if found.port else ''}/{found.database or ''}"
+    return f"postgresql://{f'{found.username}@' if found.username else ''}{where}"
+
+
+def _nowhere(engine: Engine) -> InputError:
+    where = shown(engine.url.render_as_string(hide_password=True))
+    summary = f"there is no record yet in {where}; `skyplan apply` makes it"
+    hint = "run it in the folder where the job was applied, or with the same SKYPLAN_DATABASE_URL"
+    return InputError([Diagnostic(code="SKY-APPLY-319", summary=summary, hint=hint)])
 
 
 def _refused(summary: str) -> InputError:

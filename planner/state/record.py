@@ -52,9 +52,9 @@ class Record:
         self._project = project
 
     @classmethod
-    def open(cls, url: str, project: str, *, upgrade: bool = True) -> Record:
-        """Connect, and migrate where `upgrade`.  Raises MissingPart, InputError."""
-        return cls(open_engine(url, upgrade=upgrade), project)
+    def open(cls, url: str, project: str, *, upgrade: bool = True, make: bool = True) -> Record:
+        """Connect, and migrate where `upgrade`; `make` where there is none.  Raises MissingPart, InputError."""
+        return cls(open_engine(url, upgrade=upgrade, make=make), project)
 
     def close(self) -> None:
         """Let the database go."""

@@ -52,9 +52,11 @@ class Runtime:
         self._project = project
 
     @classmethod
-    def open(cls, url: str, project: str, *, upgrade: bool = True, connections: int = CONNECTIONS) -> Runtime:
-        """Connect, and migrate where `upgrade`.  Raises MissingPart, InputError."""
-        return cls(open_engine(url, upgrade=upgrade, connections=connections), project)
+    def open(
+        cls, url: str, project: str, *, upgrade: bool = True, make: bool = True, connections: int = CONNECTIONS
+    ) -> Runtime:
+        """Connect, and migrate where `upgrade`; `make` where there is none.  Raises MissingPart, InputError."""
+        return cls(open_engine(url, upgrade=upgrade, make=make, connections=connections), project)
 
     def close(self) -> None:
         """Let the database go."""

@@ -41,6 +41,7 @@ class Node:
         self.folder = folder
         self.token = folder / "token"
         self.token.write_text("one-time-secret\n")
+        self.token.chmod(0o600)
         self.started: list[subprocess.Popen[str]] = []
         self.document: dict[str, Any] = {
             "project": "acme",
@@ -485,8 +486,24 @@ def test_a_token_that_comes_late_is_waited_for(node: Node, plane: Plane) -> None
     agent = node.start("true")
     until(lambda: node.exists("spool"))
     time.sleep(0.5)
-    node.token.write_text("late")
+    late = node.folder / "late"
+    late.write_text("late")
+    late.chmod(0o600)
+    late.rename(node.token)
     code, told = done(agent)
     assert code == 0
     assert "token cannot be read" in told
     assert [body["proof"]["value"] for body in plane.paths("/v1/join")] == ["late"]
+
+
+def test_a_token_that_others_may_read_is_not_used(node: Node, plane: Plane) -> None:
+    node.token.chmod(0o640)
+    agent = node.start("true")
+    until(lambda: node.exists("spool"))
+    time.sleep(0.5)
+    assert not plane.paths("/v1/join")
+    node.token.chmod(0o600)
+    code, told = done(agent)
+    assert code == 0
+    assert f"others may read the one-time token: chmod 600 {node.token}" in told
+    assert [body["proof"]["value"] for body in plane.paths("/v1/join")] == ["one-time-secret"]

@@ -36,6 +36,7 @@ def tunnel(document: dict[str, Any], tmp_path: Path, plane: Plane) -> configs.Tu
     del document["rendezvous"]
     token = tmp_path / "token"
     token.write_text("once")
+    token.chmod(0o600)
     agent = {
         "project": "acme",
         "job": "train",

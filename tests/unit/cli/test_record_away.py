@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from planner.app import lease as leases
-from planner.app import reap, watching
+from planner.app import reap, watching, wire
 from planner.cli import entry
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import Unavailable
+from planner.state.record import Record
 
 ROOT = Path(__file__).parents[3]
 AWAY = Unavailable([Diagnostic(code="SKY-APPLY-319", summary="the record does not answer: started anew")])
@@ -29,6 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "skyplan.yaml").write_text("project: acme\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SKYPLAN_DATABASE_URL", raising=False)
+    Record.open(wire.database_url(), "acme").close()
     return tmp_path
 
 
