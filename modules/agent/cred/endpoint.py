@@ -10,9 +10,12 @@ job has them in its environment.  Whoever comes under another host's name than l
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,6 +29,10 @@ from .lease import Lease, Wanted
 
 MAX_BODY_BYTES = 64 * 1024
 CONNECTION_SECONDS = 10
+MOST_CONNECTIONS = 64
+"""Whoever may speak on loopback may open connections and say nothing: they shall use up neither this program's descriptors nor its memory."""
+PATIENCE_SECONDS = 1.0
+"""So long each is left alone, also where there are too many: an answer takes milliseconds."""
 _STS_PREFIX, _CREDS_PREFIX = "/v1/google/", "/v1/creds/"
 
 
@@ -142,6 +149,32 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, port: int, endpoint: Endpoint) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         self.endpoint = endpoint
+        self._one = threading.Lock()
+        self._open: dict[Any, float] = {}  # in order
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """In a thread of its own, once there is room for it."""
+        while True:
+            with self._one:
+                oldest, since = next(iter(self._open.items()), (None, 0.0))
+                if len(self._open) < MOST_CONNECTIONS:
+                    self._open[request] = time.monotonic()
+                    break
+                late = time.monotonic() - since > PATIENCE_SECONDS
+                if late:
+                    del self._open[oldest]
+            if late and oldest is not None:
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)  # its thread then ends by itself
+            else:
+                time.sleep(0.005)  # the others wait in the kernel's queue
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """It has ended."""
+        with self._one:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is nothing to write of, and no error shows what was asked."""

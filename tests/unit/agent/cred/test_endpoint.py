@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import stat
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -14,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from modules.agent.cred import files
-from modules.agent.cred.endpoint import Endpoint
+from modules.agent.cred.endpoint import MOST_CONNECTIONS, Endpoint
 from modules.agent.cred.environment import environment
 from modules.agent.cred.grants import wanted
 from modules.agent.cred.lease import Wanted
@@ -178,3 +181,16 @@ def test_the_lease_to_read_beside_one_to_write_is_nobodys_default() -> None:
     both = wanted([("az://acct/ckpt/b/", "write"), ("az://acct/data/a/", "read")])
     said = environment(both, "http://127.0.0.1:1", "/run/c")
     assert said["SKYPLAN_AZURE_SAS_FILE"] == "/run/c/azure-az-acct-data-a-read.sas"
+
+
+def test_who_opens_connections_and_says_nothing_uses_up_neither_descriptors_nor_threads(served) -> None:
+    endpoint, folder = served
+    token = (folder / "token").read_text()
+    before = threading.active_count()
+    port = int(endpoint.url.rpartition(":")[2])
+    with contextlib.ExitStack() as stack:
+        for _ in range(3 * MOST_CONNECTIONS):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5)).sendall(b"G")
+        assert ask(f"{endpoint.url}/v1/creds/s3", token)[0] == 200
+        assert threading.active_count() - before <= 2 * MOST_CONNECTIONS  # those that are being ended, too
+        assert len(endpoint._server._open) <= MOST_CONNECTIONS
