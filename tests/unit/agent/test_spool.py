@@ -251,7 +251,7 @@ def test_wherever_it_is_damaged_it_opens_and_uses_no_number_again(tmp_path):
     spool.close()
     raw = (tmp_path / "whole" / "0000000001.items").read_bytes().rstrip(b"\0") + bytes(100)
     through = (tmp_path / "whole" / "through").read_bytes()
-    for at in range(0, len(raw) - 100, 7):
+    for at in range(0, len(raw) - 100, 29):
         for value in b'\0"9}\n':
             folder = tmp_path / f"{at}-{value}"
             folder.mkdir(mode=0o700)
