@@ -41,7 +41,7 @@ def exit_of(run: Run, events: Iterable[Event], told: Sequence[NodeSeen]) -> Exit
     kind = "exited" if run.status is RunStatus.EXITED else "exit"
     ats = [moment(e.at) for e in events if e.kind == kind and e.generation == run.generation]
     heard = max((moment(s.at) for s in told), default=max(ats, default=moment(run.started_at)))
-    return Exit(at=max(ats, default=heard), heard=heard, well=run.status is RunStatus.EXITED)
+    return Exit(at=max(ats, default=heard), heard=heard, well=not any(s.exit_code for s in told))
 
 
 def over(run: Run, now: datetime, exit_: Exit | None = None) -> str:

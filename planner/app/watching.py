@@ -134,6 +134,14 @@ class JobView:
         last = max((s.at for s in self.seen), default=None)
         return max(0.0, (moment(self.now) - moment(last)).total_seconds()) if last else None
 
+    @property
+    def exit_code(self) -> int | None:
+        """Of a job that has ended on every node of its run: 0, or a node's own code where one ended with an error; None while it may run."""
+        run, codes = self.status.run, [s.exit_code for s in self.seen if s.exit_code is not None]
+        if run is None or len(codes) < run.nodes:
+            return None
+        return next((code for code in codes if code), 0)
+
     def seen_of(self, rank: int) -> NodeSeen | None:
         """What was last heard of a rank."""
         return next((s for s in self.seen if s.seat.rank == rank), None)

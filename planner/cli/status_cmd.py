@@ -98,6 +98,7 @@ def _show(found: Sequence[JobView], *, as_json: bool, one_line: bool) -> None:
             steps_per_second=v.rate,
             heard_seconds=v.heard_seconds,
             usd_so_far=v.cost.usd,
+            exit_code=v.exit_code,
         )
         for v in found
     }

@@ -63,13 +63,14 @@ def _where(part: RunPart) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """How far a job is: what its nodes told, None where they told nothing; `heard_seconds` since the last sign of life."""
+    """How far a job is: what its nodes told, None where they told nothing; `heard_seconds` since the last sign of life; `exit_code` of a job that ended."""
 
     step: int | None = None
     loss: float | None = None
     steps_per_second: float | None = None
     heard_seconds: float | None = None
     usd_so_far: Decimal | None = None
+    exit_code: int | None = None
 
 
 def told_cells(told: Told) -> tuple[str, ...]:
@@ -114,7 +115,9 @@ def status_lines(
         where = " + ".join(map(_where, run.parts))
         since = f"{run.started_at[:19]}Z"
         price = usd(run.usd_per_hour)
-        row = (name, run.id, run.status.value, count, where, what, price, str(run.rank), since, tries)
+        code = told[name].exit_code if told and name in told else None
+        state = f"{run.status.value} with code {code}" if code else run.status.value
+        row = (name, run.id, state, count, where, what, price, str(run.rank), since, tries)
         table.append((*row, *far))
     lines = columns(table, right=frozenset({6, 7, 10, 11, 12, 13, 14}))
     notes = [

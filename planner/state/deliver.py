@@ -194,16 +194,20 @@ def _log(batch: _Batch) -> None:
 
 
 def _exited(batch: _Batch, key: RunKey) -> None:
-    """Where every rank's job ended well, the run has."""
+    """Where every rank's job has ended, well or not, the run has: nobody starts it again there."""
     job, generation = key
     run = batch.runs[key]
     mine = {"project": batch.project, "job": job, "generation": generation}
-    query = select(func.count()).select_from(tables.seen).filter_by(**mine, exit_code=0)
-    if run["status"] not in _ENDS_FROM or batch.connection.execute(query).scalar_one() < run["nodes"]:
+    code = tables.seen.c.exit_code
+    query = select(func.count(code), func.count(code).filter(code != 0), func.max(func.abs(code))).filter_by(**mine)
+    ended, failed, worst = batch.connection.execute(query).one()
+    if run["status"] not in _ENDS_FROM or ended < run["nodes"]:
         return
     values: dict[str, Any] = {"status": RunStatus.EXITED, "version": tables.run.c.version + 1}
     batch.connection.execute(update(tables.run).filter_by(**mine).values(**values))
     text = f"the job ended on {run['nodes']} node(s)"
+    if failed:
+        text += f", on {failed} with an error: code {worst} (SKY-RUN-522)"
     batch.connection.execute(insert(tables.event).values(**mine, at=batch.at, kind="exited", text=text))
 
 

@@ -201,17 +201,15 @@ def test_the_same_checkpoint_told_by_two_streams_is_one(bed: Bed) -> None:
     assert len(bed.runtime.checkpoints("train")) == 1
 
 
-def test_a_run_has_exited_once_every_rank_ended_well(bed: Bed) -> None:
+def test_a_run_has_exited_once_every_rank_ended_well_or_not(bed: Bed) -> None:
     bed.launch("i-0", "i-1")
     bed.deliver(report(item(1, Kind.EXIT, code=0)))
     assert bed.record.runs()[0].status is RunStatus.RUNNING
-    bed.deliver(report(item(1, Kind.EXIT, code=1, signal=9), of=seat(rank=1)))
-    assert bed.record.runs()[0].status is RunStatus.RUNNING
-    assert bed.kinds()[-1] == "exit"
-    bed.deliver(report(item(2, Kind.EXIT, code=0), of=seat(rank=1)))
+    bed.deliver(report(item(1, Kind.EXIT, code=3, signal=9), of=seat(rank=1)))
     assert bed.record.runs()[0].status is RunStatus.EXITED
-    assert bed.kinds()[-1] == "exited"
-    assert [n.exit_code for n in bed.runtime.seen("train", 1)] == [0, 0]
+    assert bed.kinds()[-2:] == ["exit", "exited"]
+    assert bed.record.events("train")[-1].text == "the job ended on 2 node(s), on 1 with an error: code 3 (SKY-RUN-522)"
+    assert [n.exit_code for n in bed.runtime.seen("train", 1)] == [0, 3]
     assert bed.deliver(report(item(3, Kind.LOG, text="bye")))[0].refused is None
     bed.deliver(report(item(4, Kind.EXIT, code=0)))
     assert bed.kinds().count("exited") == 1
