@@ -71,6 +71,8 @@ class Checkpoints:
         if key is None:
             raise Away("the control plane gave no key for checkpoints yet")
         files.folder(str(self._folder))
+        if self._settings.seat.nodes == 1:  # several nodes follow the cut, whatever one of them still has
+            self._put_left(key)
         try:
             found = resume(self._opened(), self._plane, self._settings.seat, self._folder, key=key, told=self._skipped)
         except StoreError as error:
@@ -89,23 +91,34 @@ class Checkpoints:
 
     def start(self) -> None:
         """Begin to put checkpoints away: those that a killed agent left, too."""
-        from .ckpt.upload import Uploader as Putting  # noqa: PLC0415
-
         key = self.key
         if key is None:
             self._told("checkpoints are not put away: this generation's key is not known")
             return
         files.folder(str(self._folder))
-        self._uploader = Putting(
+        self._uploader = self._uploading(key)
+        threading.Thread(target=self._uploader.run, args=(self._stopped,), name="checkpoints", daemon=True).start()
+
+    def _uploading(self, key: bytes) -> Uploader:
+        from .ckpt.upload import Uploader as Putting  # noqa: PLC0415
+
+        where = self._where
+        return Putting(
             self._opened(),
             self._settings.seat,
             self._add,
             folder=self._folder,
             key=key,
-            keep=self._where.keep,
+            keep=where.keep,
             told=self._told,
         )
-        threading.Thread(target=self._uploader.run, args=(self._stopped,), name="checkpoints", daemon=True).start()
+
+    def _put_left(self, key: bytes) -> None:
+        """What an agent that was killed with its job left here is newer than what the store has: the listing must find it."""
+        try:
+            self._uploading(key).once()
+        except Exception as error:  # noqa: BLE001 - whatever it is, there is an older one to go on from
+            self._told(f"a checkpoint that an earlier attempt left is not put away: {error}")
 
     def made(self, _folder: str) -> None:
         """The job made one.  Its name is not needed: what is whole in the folder and not put away is found there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -22,7 +23,7 @@ from modules.agent.run import Run
 from modules.agent.settings import Seat
 from modules.agent.spool import Spool
 from tests.unit.agent.plane import Plane, until
-from tests.unit.agent.test_agent_asked import WAITS, Metadata, metadata
+from tests.unit.agent.test_agent_asked import SAVES, WAITS, Metadata, metadata, with_checkpoints
 from tests.unit.agent.test_agent_process import Node, done, node, plane
 
 __all__ = ["metadata", "node", "plane"]
@@ -152,3 +153,19 @@ def test_what_a_job_leaves_running_cannot_keep_its_agent_reading(tmp_path: Path)
     assert len(seen) == 1
     spool.close()
     place.close()
+
+
+def test_a_reboot_goes_on_from_what_was_not_yet_put_away(node: Node, plane: Plane) -> None:
+    more = with_checkpoints(node)
+    store = node.folder / "store"
+    first = node.start(sys.executable, "-c", SAVES + "\ntime.sleep(60)\n", "2", **more)
+    until(lambda: {i["step"] for i in plane.kinds("checkpoint")} == {1, 2})
+    first.kill()
+    first.communicate()
+    os.killpg(node.job_pid(), signal.SIGKILL)
+    shutil.rmtree(store / "g3" / "step-000000000002")  # as if the agent had been killed a little earlier
+    (node.folder / "checkpoints" / "g3" / ".stored" / "step-000000000002").unlink()
+    (node.base / "jobs/1/boot").write_text("another boot")
+    code, told = done(node.start(sys.executable, "-c", SAVES, "1", **more))
+    assert code == 0, told
+    assert [i["text"] for i in plane.kinds("log")] == ["resumed 2\n"]
