@@ -35,6 +35,12 @@ class ApprovedPlans:
             self._read()
             return self._found.get(digest)
 
+    def count(self) -> int:
+        """How many there are now."""
+        with self._lock:
+            self._read()
+            return len(self._found)
+
     def _read(self) -> None:
         """What is new or has changed, by time and size."""
         seen: dict[Path, tuple[int, int, str]] = {}

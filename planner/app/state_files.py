@@ -31,6 +31,7 @@ from planner.state.record import EVERY_PROJECT
 FORMAT: Final = "skyplan-record"
 VERSION: Final = 1
 MAX_PROBLEMS: Final = 20
+_SQLITE: Final = b"SQLite format 3\0"
 MAX_LINE: Final = 64 * 1024 * 1024
 """A stack's document is one line; the largest here are a few MiB."""
 
@@ -74,11 +75,25 @@ def backup(archive: Archive, path: Path, *, at: datetime) -> Written:
 
 def take_in(archive: Archive, path: Path, *, project: str) -> Written:
     """Fill an empty record from an export, whole or not at all.  Raises InputError (SKY-RUN-524) with all that is wrong."""
+    _no_backup(path)
     counts = _checked(path, project)
     if occupied := archive.occupied():
         raise refused([f"the record is not empty (`{occupied}` has rows): name a new one in SKYPLAN_DATABASE_URL"])
     archive.fill(_rows(path, counts))
     return Written(path=str(path), rows=dict(counts))
+
+
+def _no_backup(path: Path) -> None:
+    """A copy of SQLite's file is the record itself.  Raises InputError."""
+    try:
+        with path.open("rb") as file:
+            if file.read(len(_SQLITE)) != _SQLITE:
+                return
+    except OSError:
+        return  # whoever reads it whole says why
+    summary = f"{path}: this is a backup, a database file itself, and nothing to import"
+    hint = f"end what uses the record, put the file in its place (.skyplan/record.sqlite, without its -wal and -shm), or name it: SKYPLAN_DATABASE_URL=sqlite:///{path}; for PostgreSQL `skyplan state export` it first"
+    raise InputError([Diagnostic(code="SKY-RUN-524", summary=summary, hint=hint)])
 
 
 def _documents(archive: Archive, head: dict[str, Any], counts: Counter[str]) -> Iterator[dict[str, Any]]:
@@ -207,5 +222,5 @@ def _new_file(path: Path) -> Generator[tuple[BinaryIO, str]]:
         finally:
             os.close(folder)
     except OSError as error:
-        summary = f"{path}: {error.strerror or error}"
-        raise InputError([Diagnostic(code="SKY-RUN-524", summary=summary)]) from error
+        summary, hint = f"{path}: {error.strerror or error}", "name a new file, in a folder that is there and takes it"
+        raise InputError([Diagnostic(code="SKY-RUN-524", summary=summary, hint=hint)]) from error

@@ -43,7 +43,7 @@ def command(
 
     It holds the clouds' credentials of each target's `broker_role`, reads the record (SKYPLAN_DATABASE_URL) and writes leases to it. Off loopback it speaks TLS only.
     """
-    from planner.app import inputs, review, wire
+    from planner.app import review, wire
     from planner.app.mint import Broker
     from planner.app.mint_keys import BoundKeys
     from planner.app.mint_nodes import NodeNames
@@ -51,7 +51,7 @@ def command(
     from planner.clouds.mint.choose import RealMinters
     from planner.clouds.mint.fake import FakeMinters
     from planner.model.diagnostic import Diagnostic
-    from planner.model.errors import InputError, MissingPart
+    from planner.model.errors import MissingPart
 
     try:
         from planner.server import run
@@ -62,30 +62,31 @@ def command(
     except ImportError as error:
         summary = f"`skyplan broker` needs {error.name}; install the extra `server` from your checkout of skyplan: pip install '.[server]'"
         raise MissingPart([Diagnostic(code="SKY-APPLY-316", summary=summary)]) from error
-    from planner.server.broker_settings import parse_broker
+    from planner.server.broker_settings import read
+    from planner.state.engine import shown
 
     project = review.setting(project_file, catalog).project
-    settings = parse_broker(inputs.read_text(settings_file), str(settings_file), project)
+    settings = read(settings_file, project)
     judges = verifiers(settings.identity)
     log = Log()
     record = wire.record(project)
     runtime = wire.runtime(project)
     try:
+        plans = ApprovedPlans(folder=plans_folder, tell=lambda text: log.line("plan", text=text))
         broker = Broker(
             project=project.name,
-            plans=ApprovedPlans(folder=plans_folder, tell=lambda text: log.line("plan", text=text)),
+            plans=plans,
             nodes=NodeNames(project=project, principals=settings.principals),
             ledger=RecordLedger(record=record, runtime=runtime),
             minters=FakeMinters() if fake else RealMinters(hierarchical=settings.hierarchical),
             keys=BoundKeys(),
         )
         services = BrokerServices(broker=broker, verifiers=judges, clock=wire.SystemClock().now, log=log)
-        try:
-            at = run.listening(*settings.listen)
-        except OSError as error:
-            where = f"{settings.listen[0]}:{settings.listen[1]}"
-            summary = f"{where} cannot be listened at: {error.strerror}"
-            raise InputError([Diagnostic(code="SKY-RUN-520", summary=summary)]) from error
+        at = run.bound(settings.listen, "name another place as `listen` in the settings")
+
+        log.line("database", text=shown(wire.database_url()), project=project.name)
+        if not plans.count():
+            log.line("plan", text=f"{plans_folder} holds no approved plan: every lease is refused until one is there")
 
         def started() -> None:
             host, port = at.getsockname()[:2]

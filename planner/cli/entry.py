@@ -35,14 +35,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "broker": ("planner.cli.broker_cmd", "Mint data credentials for the nodes of approved plans"),
     "rendezvous": ("planner.cli.rendezvous_cmd", "Let the nodes of a tunnel find each other"),
     "state": ("planner.cli.state_cmd", "Export, import and back up the record"),
-    "agent": ("planner.cli.agent_cmd", "Run a job as a node would, here; pack the nodes' program"),
+    "agent": (
+        "planner.cli.agent_cmd",
+        "Run a job as a node would, here; pack the nodes' program; let a node in by hand",
+    ),
     "audit": ("planner.cli.audit_cmd", "Find what grants too much, and show what a change widens"),
     "catalog": ("planner.cli.catalog_cmd", "Look at the packaged prices and check them"),
     "foundation": (
         "planner.cli.foundation_cmd",
         "Write the identities that plan, deploy, launch and mint in an account",
     ),
-    "schema": ("planner.cli.schema_cmd", "Print the JSON Schema of job files, skyplan.yaml or server.yaml"),
+    "schema": ("planner.cli.schema_cmd", "Print the JSON Schema of job files and settings"),
 }
 
 

@@ -127,4 +127,8 @@ def _line(done: Reaped) -> str:
     parts = [f"{len(done.ended)} machine(s) ended"] if done.ended else []
     parts += [f"{run} holds nothing any more" for run in done.closed]
     parts += [f"{job}: another process works on it" for job in done.busy]
+    if done.problems:
+        parts.append(
+            f"not everything could be looked at, so machines may run on: see the {len(done.problems)} problem(s) above"
+        )
     return "; ".join(parts) or "nothing to end"

@@ -6,9 +6,9 @@ import click
 
 
 @click.command("schema")
-@click.argument("which", type=click.Choice(["job", "project", "server", "audit"]), default="job")
+@click.argument("which", type=click.Choice(["job", "project", "server", "broker", "audit"]), default="job")
 def command(which: str) -> None:
-    """Print the JSON Schema of a job file (default), of skyplan.yaml, of server.yaml or of what `skyplan audit --json` prints."""
+    """Print the JSON Schema of a job file (default), of skyplan.yaml, of server.yaml, of broker.yaml or of what `skyplan audit --json` prints."""
     from planner.cli import view
     from planner.spec import schema
 
@@ -17,9 +17,9 @@ def command(which: str) -> None:
 
         view.put_json(audit_json.schema())
         return
-    if which == "server":
+    if which in {"server", "broker"}:
         from planner.spec import schema_server
 
-        view.put_json(schema_server.server_schema())
+        view.put_json(schema_server.server_schema() if which == "server" else schema_server.broker_schema())
         return
     view.put_json(schema.job_schema() if which == "job" else schema.project_schema())

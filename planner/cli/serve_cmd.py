@@ -37,7 +37,7 @@ def command(settings_file: Path, listen: str | None, project_file: Path | None, 
     """
     from planner.app import review, wire
     from planner.model.diagnostic import Diagnostic
-    from planner.model.errors import InputError, MissingPart
+    from planner.model.errors import MissingPart
     from planner.server.settings_file import read
 
     try:
@@ -48,6 +48,7 @@ def command(settings_file: Path, listen: str | None, project_file: Path | None, 
         summary = f"`skyplan serve` needs {error.name}; install the extra `server` from your checkout of skyplan: pip install '.[server]'"
         raise MissingPart([Diagnostic(code="SKY-APPLY-316", summary=summary)]) from error
     from planner.server.identity import verifiers
+    from planner.state.engine import shown
 
     settings = _listening(read(settings_file), listen)
     project = review.setting(project_file, catalog).project
@@ -66,12 +67,9 @@ def command(settings_file: Path, listen: str | None, project_file: Path | None, 
             project=project.name,
             accounts={(t.cloud.value, t.name): t.account for t in project.targets if t.account},
         )
-        try:
-            at = run.listening(*settings.listen)
-        except OSError as error:
-            where = f"{settings.listen[0]}:{settings.listen[1]}"
-            summary = f"{where} cannot be listened at: {error.strerror}"
-            raise InputError([Diagnostic(code="SKY-RUN-520", summary=summary)]) from error
+        at = run.bound(settings.listen, "name another place with `--listen HOST:PORT` (port 0: a free one)")
+
+        log.line("database", text=shown(wire.database_url()), project=project.name)
 
         def started() -> None:
             host, port = at.getsockname()[:2]

@@ -182,7 +182,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-RUN-521", "that is not allowed for this role or job", "ask who owns the server's settings"),
     ("SKY-RUN-522", "the job ended with an error", "see `skyplan logs`"),
     ("SKY-RUN-523", "a store refused or did not answer", "see its message; a listing that fails is no empty listing"),
-    ("SKY-RUN-524", "an exported record cannot be used here", "see what is named; nothing was written"),
+    (
+        "SKY-RUN-524",
+        "an exported record cannot be used here",
+        "nothing was written; export it anew from where it came (`skyplan state export FILE`), and import into an empty record",
+    ),
     (
         "SKY-RUN-525",
         "a run is past its hard end in hours or USD",

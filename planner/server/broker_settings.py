@@ -26,11 +26,13 @@ from planner.model.diagnostic import Location, ordered
 from planner.model.errors import InputError
 from planner.model.project import Project
 from planner.model.server import IdentityTrust
+from planner.server.settings_file import text_of
 from planner.spec.fields import Fields, Report
 from planner.spec.server import identity_trust, is_loopback, listen_place, service, tls_files
 from planner.spec.yaml_lines import Mapping, Node, documents
 
 CODE: Final = "SKY-RUN-520"
+_HINT: Final = "write it: docs/runtime.md, `From zero on AWS`, has one, docs/broker.md its fields, and `skyplan schema broker`; or name it with `--settings`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,11 @@ class BrokerSettings:
     tls: tuple[str, str] | None = None
     principals: tuple[KnownPrincipal, ...] = ()
     hierarchical: tuple[str, ...] = ()
+
+
+def read(path: Path, project: Project) -> BrokerSettings:
+    """The settings of a file.  Raises InputError with every problem."""
+    return parse_broker(text_of(path, path, _HINT), str(path), project)
 
 
 def parse_broker(text: str, file: str, project: Project) -> BrokerSettings:

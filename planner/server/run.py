@@ -6,6 +6,7 @@ Decides the HTTP library's limits.  A signal ends it: what waits for its commit 
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import resource
 import signal
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,6 +62,20 @@ def listening(host: str, port: int) -> socket.socket:
     return made
 
 
+def bound(place: tuple[str, int], elsewhere: str) -> socket.socket:
+    """The same.  `elsewhere`: how to name another place.  Raises InputError, which says what to do."""
+    try:
+        return listening(*place)
+    except OSError as error:
+        where = f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
+        summary = f"{where} cannot be listened at: {error.strerror or error}"
+        hint = {
+            errno.EADDRINUSE: f"another process listens there (another of these?): end it, or {elsewhere}",
+            errno.EACCES: f"ports below 1024 need a right (systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE); or {elsewhere}",
+        }.get(error.errno or 0, elsewhere)
+        raise InputError([Diagnostic(code="SKY-RUN-520", summary=summary, hint=hint)]) from error
+
+
 def serve(
     app: FastAPI,
     at: socket.socket,
@@ -74,9 +90,10 @@ def serve(
     library = logging.getLogger("uvicorn")
     library.handlers = [Bridge(log)]
     library.propagate = False
-    server = _Server(_config(app, tls), started, log)
-    with server.ended_by_signals():
-        server.run(sockets=[at])
+    with at:
+        server = _Server(_config(app, tls), started, log)
+        with server.ended_by_signals():
+            server.run(sockets=[at])
 
 
 def _config(app: FastAPI, tls: tuple[str, str] | None) -> uvicorn.Config:
@@ -109,10 +126,24 @@ def tls_context(certificate: str, key: str) -> ssl.SSLContext:
         # a key that needs a password would ask for it on the terminal
         context.load_cert_chain(certificate, key, password="")
     except (OSError, ValueError) as error:
+        files = (("tls.certificate", certificate), ("tls.key", key))
+        if unread := [problem for name, file in files if (problem := _unread(name, file))]:
+            raise InputError(unread) from error
         why = (error.strerror if isinstance(error, OSError) else None) or "no certificate with its key"
-        summary = f"{certificate} and {key} cannot be used for TLS: {why}"
-        raise InputError([Diagnostic(code="SKY-RUN-520", summary=summary)]) from error
+        summary = f"`tls.certificate` {certificate} and `tls.key` {key} cannot be used for TLS: {why}"
+        hint = "both in PEM, the key without a password and of that certificate"
+        raise InputError([Diagnostic(code="SKY-RUN-520", summary=summary, hint=hint)]) from error
     return context
+
+
+def _unread(name: str, file: str) -> Diagnostic | None:
+    try:
+        with Path(file).open("rb"):
+            return None
+    except OSError as error:
+        summary = f"`{name}` names {file}, which cannot be read: {error.strerror}"
+        hint = "relative names begin at the settings' own folder; on loopback `tls` may be left out"
+        return Diagnostic(code="SKY-RUN-520", summary=summary, hint=hint)
 
 
 class _Server(uvicorn.Server):

@@ -1,4 +1,4 @@
-"""server.yaml as JSON Schema.  Decides its form and its words for the reader; it admits everything that `server` admits."""
+"""server.yaml and broker.yaml as JSON Schema.  Decides their form and their words for the reader; they admit everything that is read from them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,57 @@ _RATE: Final[Schema] = {"type": "number", "exclusiveMinimum": 0, "description": 
 
 
 def server_schema() -> Schema:
-    """The settings of `skyplan serve` and `skyplan broker`."""
+    """The settings of `skyplan serve`."""
     settings = record(
         "Whom a control plane and a broker believe, and where they listen.",
         ("url",),
         url=text("As nodes and people reach it.", "https://skyplan.example.com", pattern=_HTTPS),
         listen=text("HOST:PORT; off loopback only with `tls` and `people`.", "0.0.0.0:8443", pattern=":[0-9]+$"),
-        tls=record(
-            "Its certificate; files.",
-            ("certificate", "key"),
-            certificate=text("The certificate and its chain, in PEM.", "tls/server.pem"),
-            key=text("The private key, in PEM.", "tls/server.key"),
-        ),
+        tls=_tls(),
         broker=text("Where nodes get data credentials: told to them when they join.", pattern=_HTTPS),
         identity=_identity(),
         people=_people(),
         rates=record("Limits; by group of routes.", (), **dict.fromkeys(GROUPS, _RATE)),
     )
     return {"$schema": DIALECT, "title": "skyplan server (server.yaml)"} | optional(settings)
+
+
+def broker_schema() -> Schema:
+    """The settings of `skyplan broker`."""
+    principal = record(
+        "Of a job's nodes in a target.",
+        ("job", "target", "principal"),
+        job=text("The job.", "train"),
+        target=text("The target of skyplan.yaml.", "neb"),
+        principal=text("The nodes' identity as the platform writes it.", "serviceaccount-e00…"),
+    )
+    account = text("Its name.", "acmeckpt", pattern="^[a-z0-9]{3,24}$")
+    settings = record(
+        "Whom a broker believes about machines, and where it listens.",
+        ("url", "listen", "identity"),
+        url=text("As nodes reach it; not the control plane's.", "https://broker.example.com", pattern=_HTTPS),
+        listen=text("HOST:PORT; off loopback only with `tls`.", "0.0.0.0:443", pattern=":[0-9]+$"),
+        tls=_tls(),
+        identity=_identity(),
+        principals={
+            "type": "array",
+            "items": principal,
+            "description": "Identities whose names do not tell whose they are: Nebius.",
+        },
+        hierarchical_accounts=listed(
+            account, "Azure's storage accounts with hierarchical namespace, where they do not tell."
+        ),
+    )
+    return {"$schema": DIALECT, "title": "skyplan broker (broker.yaml)"} | optional(settings)
+
+
+def _tls() -> Schema:
+    return record(
+        "Its certificate; files.",
+        ("certificate", "key"),
+        certificate=text("The certificate and its chain, in PEM.", "tls/server.pem"),
+        key=text("The private key, in PEM.", "tls/server.key"),
+    )
 
 
 def _identity() -> Schema:

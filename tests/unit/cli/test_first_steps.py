@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
+import sqlite3
 import stat
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 from planner.app import wire
 from planner.cli.entry import call
+from planner.model.digest import pretty
+from planner.model.plan import to_document
 from planner.model.runtime import NodeIdentity, Seat
 from planner.state.engine import shown, sqlite_url
 from planner.state.runtime import Runtime
-from tests.unit.app.world import World
+from tests.unit.app.world import World, planned
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -157,3 +163,92 @@ def test_a_token_for_a_run_that_is_over(world: World, here: Path, run: Run) -> N
     code, _, err = run("agent", "token", "train", "--rank", "0", "--generation", "1", "--out", "a.token")
     assert (code, "train-g1 takes no node" in err) == (1, True)
     assert not (here / "a.token").exists()
+
+
+# settings
+
+LAPTOP = "url: http://127.0.0.1:8443\nlisten: 127.0.0.1:8443\nidentity: {one_time: true}\n"
+BROKER = "url: https://broker.example.com\nlisten: 127.0.0.1:0\nidentity: {gcp: {}}\n"
+
+
+def test_no_settings(here: Path, run: Run) -> None:
+    code, _, err = run("serve")
+    assert code == 1
+    assert "server.yaml cannot be read: No such file" in err
+    assert "examples/server.yaml" in err
+    assert "docs/runtime.md" in err
+    (here / "approved").mkdir()
+    code, _, err = run("broker", "--plans", "approved")
+    assert code == 1
+    assert "broker.yaml cannot be read: No such file" in err
+    assert "skyplan schema broker" in err
+
+
+def test_a_port_that_is_taken_says_how_to_take_another(here: Path, run: Run, socket_enabled: None) -> None:
+    (here / "server.yaml").write_text(LAPTOP)
+    (here / "broker.yaml").write_text(BROKER)
+    (here / "approved").mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, err = run("serve", "--listen", f"127.0.0.1:{port}")
+        assert (code, f"127.0.0.1:{port} cannot be listened at" in err) == (1, True)
+        assert "--listen HOST:PORT" in err
+        (here / "broker.yaml").write_text(BROKER.replace(":0", f":{port}"))
+        code, _, err = run("broker", "--plans", "approved")
+        assert (code, "as `listen` in the settings" in err) == (1, True)
+
+
+def test_serve_says_which_database_it_serves(here: Path, run: Run, socket_enabled: None) -> None:
+    (here / "server.yaml").write_text(LAPTOP + "tls: {certificate: tls/a.pem, key: tls/a.key}\n")
+    code, _, err = run("serve", "--listen", "127.0.0.1:0")
+    assert code == 1
+    assert '"event": "database", "text": ".skyplan/record.sqlite", "project": "acme"' in err
+    for name, file in (("tls.certificate", "a.pem"), ("tls.key", "a.key")):
+        assert f"`{name}` names {here / 'tls' / file}, which cannot be read" in err
+
+
+@pytest.mark.parametrize(("file", "warned"), [(None, True), ("train.plan.json", False)])
+def test_a_broker_without_plans_says_so(
+    here: Path, run: Run, socket_enabled: None, file: str | None, warned: bool
+) -> None:
+    (here / "broker.yaml").write_text(BROKER + "tls: {certificate: none.pem, key: none.key}\n")
+    (here / "approved").mkdir()
+    if file:
+        (here / "approved" / file).write_bytes(pretty(to_document(planned()[0])))
+    _, _, err = run("broker", "--plans", "approved")
+    assert ("approved holds no approved plan" in err) == warned
+
+
+def test_the_brokers_schema(run: Run) -> None:
+    code, out, _ = run("schema", "broker")
+    schema = json.loads(out)
+    Draft202012Validator.check_schema(schema)
+    valid = Draft202012Validator(schema).is_valid
+    assert code == 0
+    assert valid(yaml.safe_load(BROKER))
+    more = "principals: [{job: train, target: neb, principal: x}]\nhierarchical_accounts: [acmeckpt]\n"
+    assert valid(yaml.safe_load(BROKER + more))
+    assert not valid(yaml.safe_load(BROKER + "people: {}\n"))
+    assert not valid(yaml.safe_load(BROKER + "hierarchical_accounts: [A]\n"))
+
+
+# files of the record
+
+
+def test_a_backup_is_not_imported_but_put_in_place(
+    world: World, here: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.apply()
+    assert run("state", "backup", "copy.sqlite")[0] == 0
+    monkeypatch.setenv("SKYPLAN_DATABASE_URL", sqlite_url(here / "new.sqlite"))
+    code, _, err = run("state", "import", "copy.sqlite")
+    assert code == 1
+    assert "this is a backup" in err
+    assert "SKYPLAN_DATABASE_URL=sqlite:///copy.sqlite" in err
+    monkeypatch.setenv("SKYPLAN_DATABASE_URL", "sqlite:///copy.sqlite")
+    assert "train" in run("status")[1]
+    with sqlite3.connect(here / "copy.sqlite") as connection:
+        assert connection.execute("SELECT count(*) FROM run").fetchone() == (1,)
+    connection.close()
+    code, _, err = run("state", "export", "copy.sqlite")
+    assert (code, "name a new file" in err) == (1, True)

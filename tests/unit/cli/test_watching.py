@@ -218,6 +218,9 @@ def test_reap_shows_a_cloud_that_does_not_answer_and_exits_1(
     assert code == 1
     assert json.loads(out)["problems"] == [{"code": "SKY-APPLY-317", "summary": "aws:prod us-east-1: not you"}]
     assert "aws:prod us-east-1: not you" in err
+    code, out, _ = run("reap", "--once")
+    assert (code, "nothing to end" in out) == (1, False)
+    assert out == "not everything could be looked at, so machines may run on: see the 1 problem(s) above\n"
 
 
 def test_reap_goes_on_pass_after_pass_with_fresh_credentials(
