@@ -33,6 +33,10 @@ metadata = MetaData(
 )
 
 
+#: numbers of rows that only grow; SQLite numbers rows by itself in a column of this very name only
+LONG = BigInteger().with_variant(Integer, "sqlite")
+
+
 def _key(name: str) -> Column[str]:
     return Column(name, Text, primary_key=True)
 
@@ -58,7 +62,7 @@ def _key_number(name: str) -> Column[int]:
 
 
 def _serial() -> Column[int]:
-    return Column("id", Integer, primary_key=True, autoincrement=True)
+    return Column("id", LONG, primary_key=True, autoincrement=True)
 
 
 def _of_job() -> ForeignKeyConstraint:
@@ -160,7 +164,7 @@ attempt = Table(
     _text("action"),
     _whole("generation", null=True),
     # a row with `intent` is the result of that row; one without is an intent
-    Column("intent", Integer, nullable=True),
+    Column("intent", LONG, nullable=True),
     _text("outcome", null=True),
     _text("code"),
     _text("kind"),

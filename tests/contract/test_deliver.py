@@ -374,6 +374,27 @@ def test_a_database_that_was_started_anew_answers_again(bed: Bed, made: str, req
     assert steps(bed) == [1, 2]
 
 
+def test_rows_are_numbered_beyond_32_bits(bed: Bed, made: str) -> None:
+    """A thousand reports a second use them up in 25 days."""
+    bed.launch("i-0")
+    if not made.startswith("sqlite"):
+        import psycopg
+
+        with psycopg.connect(made, autocommit=True) as other:
+            for table in ("event", "node", "attempt", "progress", "log"):
+                other.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), {2**31})")
+    else:
+        import sqlite3
+        from contextlib import closing
+
+        with closing(sqlite3.connect(made.removeprefix("sqlite:///"))) as other, other:
+            other.execute(f"UPDATE event SET id = {2**31} WHERE id = (SELECT max(id) FROM event)")
+    told = (item(1, step=1), item(2, Kind.EVENT, word="w", text="x"), item(3, Kind.LOG, text="line"))
+    assert bed.deliver(report(*told))[0].through == 3
+    assert bed.runtime.events("train")[-1][0] > 2**31
+    assert steps(bed) == [1]
+
+
 def test_launches_and_reports_at_once_end_all_well(bed: Bed, made: str) -> None:
     """As `apply` moves a run while its nodes exit and tell events: nobody is turned away by a lock or by a move in between."""
     bed.launch("i-0")

@@ -18,6 +18,12 @@ def upgrade() -> None:
     """Add to `run`, and create the rest."""
     op.add_column("run", sa.Column("stop_after_hours", sa.Float(), nullable=True))
     op.add_column("run", sa.Column("budget_usd", sa.Text(), nullable=True))
+    if op.get_bind().dialect.name == "postgresql":
+        # SQLite's are 64 bits anyway; a thousand reports a second use up 32 in 25 days
+        for table, column in (("event", "id"), ("node", "id"), ("attempt", "id"), ("attempt", "intent")):
+            op.alter_column(table, column, type_=sa.BigInteger())
+            if column == "id":
+                op.execute(f"ALTER SEQUENCE {table}_id_seq AS bigint")
     _seats()
     _reports()
     _checkpoints()
@@ -47,7 +53,7 @@ def _maybe(*names: str) -> list[sa.Column[int]]:
 
 def _serial(table: str) -> list[sa.schema.SchemaItem]:
     return [
-        sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.PrimaryKeyConstraint("id", name=f"pk_{table}"),
     ]
 
