@@ -26,10 +26,21 @@ if TYPE_CHECKING:
     KeyOf = Callable[[int], "bytes | None"]
 
 
+class Candidate(NamedTuple):
+    """A checkpoint without its list of files: of 200 with thousands each, those would be hundreds of MiB."""
+
+    step: int
+    generation: int
+    uri: str
+    digest: str
+    mac: str
+    bytes: int
+
+
 class Found(NamedTuple):
     """`checkpoints`: the highest (step, generation) first.  `skipped`: (uri, reason)."""
 
-    checkpoints: tuple[Manifest, ...]
+    checkpoints: tuple[Candidate, ...]
     skipped: tuple[tuple[str, str], ...]
 
 
@@ -47,20 +58,21 @@ def scan(store: Store, seat: Place, generations: Iterable[int], key_of: KeyOf) -
             named.append((step, generation, folder))
     named.sort(reverse=True)
 
-    def look(one: tuple[int, int, str]) -> Manifest | tuple[str, str]:
+    def look(one: tuple[int, int, str]) -> Candidate | tuple[str, str]:
         _, generation, folder = one
         uri = f"{store.uri}g{generation}/{folder}/"
         try:
-            return described(store, seat, uri, folders[generation, folder], key_of(generation))
+            m = described(store, seat, uri, folders[generation, folder], key_of(generation))
+            return Candidate(m.step, m.generation, m.uri, m.digest, m.mac, m.bytes)
         except Invalid as invalid:
             return uri, invalid.reason
 
-    good: list[Manifest] = []
+    good: list[Candidate] = []
     with ThreadPoolExecutor(_READERS) as pool:
         for start in range(0, len(named), _READERS):
             seen = list(pool.map(look, named[start : start + _READERS]))
-            good += [one for one in seen if isinstance(one, Manifest)]
-            skipped += [one for one in seen if not isinstance(one, Manifest)]
+            good += [one for one in seen if isinstance(one, Candidate)]
+            skipped += [one for one in seen if not isinstance(one, Candidate)]
             if len(good) >= MAX_CANDIDATES:
                 break
     good.sort(key=lambda found: (found.step, found.generation, found.uri), reverse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from modules.agent.ckpt import manifest
 from modules.agent.ckpt.errors import StoreError
 from modules.agent.ckpt.local import LocalStore
 from modules.agent.ckpt.resume import Resumed, resume
+from modules.agent.ckpt.scan import scan
 from modules.agent.ckpt.store import Content
 from modules.agent.ckpt.upload import Uploader
 from tests.unit.agent.ckpt.jobs import Failing, Plane, Seat, describe, key, make, store_of
@@ -281,3 +283,16 @@ class TestFetch:
             fetching.fetch(Counting(store, 0, after=False), found, tmp_path / "here")
         assert read == [1]
         assert not list((tmp_path / "here").iterdir())
+
+
+def test_candidates_are_held_without_their_files(store: LocalStore, tmp_path: Path) -> None:
+    """200 checkpoints of 10,000 files each would be most of a GiB beside the job."""
+    files = {f"part-{n:05d}": b"" for n in range(300)}
+    for step in range(8):
+        put_away(store, tmp_path / "n", Seat(), step, files=files)
+    tracemalloc.start()
+    found = scan(store, Seat(), [Seat().generation], key)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found.checkpoints) == 8
+    assert held < 200_000

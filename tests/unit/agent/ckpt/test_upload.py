@@ -11,7 +11,7 @@ import pytest
 from modules.agent.ckpt import manifest, upload
 from modules.agent.ckpt.errors import StoreError
 from modules.agent.ckpt.local import LocalStore
-from modules.agent.ckpt.scan import scan
+from modules.agent.ckpt.scan import read, scan
 from modules.agent.ckpt.store import Content, read_small
 from modules.agent.ckpt.upload import Uploader
 from tests.unit.agent.ckpt.jobs import FIRST, Failing, Seat, describe, key, make, store_of
@@ -184,10 +184,9 @@ class TestSeveralNodes:
         assert ups[0].once()
         assert [len(spools[rank]) for rank in range(3)] == [1, 0, 0]
         found = scan(store, Seat(nodes=3), [1], key)
-        assert [[file.path for file in one.files] for one in found.checkpoints] == [
-            ["model-0.pt", "model-1.pt", "model-2.pt"]
-        ]
-        assert found.checkpoints[0].created_at == "2026-11-30T12:00:02.000000Z"
+        (whole,) = [read(store, one.uri) for one in found.checkpoints]
+        assert [file.path for file in whole.files] == ["model-0.pt", "model-1.pt", "model-2.pt"]
+        assert whole.created_at == "2026-11-30T12:00:02.000000Z"
         again = uploader(store, tmp_path / "n0", spools[0], Seat(nodes=3))
         (tmp_path / "n0" / upload.STORED / "step-000000000007").unlink()
         assert again.once(), "the same parts make the same bytes"
