@@ -5,10 +5,13 @@ A training job must not end because of its telling: `report` and the control fil
 
     with skyplan_job.checkpoint(step, framework="torch") as folder:
         torch.save(model.state_dict(), folder / "model.pt")
+
+For a job in another language: `python3 -m skyplan_job checkpoint --step N -- COMMAND…`.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import datetime as dt
 import hashlib
@@ -23,6 +26,7 @@ import platform
 import re
 import shutil
 import signal as signals
+import subprocess
 import sys
 import tempfile
 import time
@@ -613,3 +617,27 @@ def _lightning() -> Any:
         return _library("lightning.pytorch")
     except ImportError:
         return _library("pytorch_lightning")  # its older name
+
+
+# --- jobs in other languages
+
+
+def main(words: list[str] | None = None) -> int:
+    """`checkpoint --step N -- COMMAND…`: COMMAND writes into $SKYPLAN_CHECKPOINT_FOLDER, which becomes whole if it ends with 0; the exit code."""
+    parser = argparse.ArgumentParser(prog="skyplan_job", description="Make a checkpoint of what a command writes.")
+    made = parser.add_subparsers(required=True, metavar="WORD").add_parser("checkpoint", description=main.__doc__)
+    made.add_argument("--step", type=int, required=True)
+    made.add_argument("--framework", default="")
+    made.add_argument("command", nargs="+", metavar="-- COMMAND")
+    chosen = parser.parse_args(words)
+    try:
+        with checkpoint(chosen.step, framework=chosen.framework) as folder:
+            subprocess.run(chosen.command, env={**os.environ, "SKYPLAN_CHECKPOINT_FOLDER": str(folder)}, check=True)
+    except (CheckpointError, OSError, subprocess.CalledProcessError) as error:
+        sys.stderr.write(f"skyplan_job: no checkpoint of step {chosen.step}: {error}\n")
+        return max(getattr(error, "returncode", 1), 1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

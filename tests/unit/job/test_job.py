@@ -6,6 +6,7 @@ import ast
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -31,6 +32,32 @@ def test_it_needs_nothing_but_the_standard_library_and_python_3_8() -> None:
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names
+
+
+class TestCommand:
+    """A job in another language."""
+
+    def made(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(SOURCE), "checkpoint", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def test_what_a_command_writes_becomes_whole(self, seat: Path) -> None:
+        write = 'mkdir "$SKYPLAN_CHECKPOINT_FOLDER/w" && echo 7 > "$SKYPLAN_CHECKPOINT_FOLDER/w/model"; echo said'
+        done = self.made("--step", "7", "--", "sh", "-c", write, "--", "--step", "8")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "said\n", "")
+        folder = seat / "checkpoints" / "step-000000000007"
+        assert manifest.parse((folder / "skyplan-checkpoint.json").read_bytes()).step == 7
+        assert (folder / "w" / "model").read_text() == "7\n"
+        assert lines(seat) == [{"skyplan": "checkpoint", "folder": folder.name}]
+
+    def test_a_command_that_fails_leaves_nothing(self, seat: Path) -> None:
+        done = self.made("--step", "7", "--", "sh", "-c", 'echo > "$SKYPLAN_CHECKPOINT_FOLDER/a"; exit 3')
+        assert (done.returncode, "status 3" in done.stderr) == (3, True)
+        assert self.made("--step", "7", "--", "/nowhere/at/all").returncode == 1
+        assert self.made("--step", "-7", "--", "true").returncode == 1
+        assert self.made("--step", "7").returncode == 2
+        assert not list((seat / "checkpoints").glob("*step-*"))
+        assert not (seat / "progress").exists()
 
 
 class TestReport:
