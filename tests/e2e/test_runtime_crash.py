@@ -361,7 +361,8 @@ def test_a_cut_that_does_not_hold_is_found(bed: Bed) -> None:
     bed.wait(lambda: bed.step() >= 20)
     bed.fronts[1].cut()  # it trains on, ahead of its successor
     next_node(bed)
-    bed.wait(lambda: bed.step() and max(it.step for it in bed.valid() if it.generation == 1) > bed.step())
+    at = moment(bed.wait(lambda: bed.cut(2)).at).timestamp()
+    bed.wait(lambda: any(it.step > bed.step() for it in bed.valid() if it.generation == 1 and it.written > at))
     bed.kill_node(1)
     bed.kill_node(2)
     live_on(bed)
