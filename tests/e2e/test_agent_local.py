@@ -139,6 +139,35 @@ def test_ctrl_c_reaches_the_job(home: Path) -> None:
     assert (agent.returncode, out) == (9, "bye\n")
 
 
+LAST = """
+import signal, sys, time
+import skyplan_job
+step, ends = skyplan_job.resume_step(), []
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda number, frame: ends.append(number))
+print("from", step, flush=True)
+while not ends:
+    time.sleep(0.05)
+with skyplan_job.checkpoint(step + 1) as folder:
+    (folder / "state").write_text("last")
+print("asked" if skyplan_job.request().checkpoint else "not asked", flush=True)
+sys.exit(128 + ends[0])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_job_that_catches_the_signal_makes_its_last_checkpoint(home: Path, number: signal.Signals) -> None:
+    """It is asked for none: here the signal is all (docs/runtime.md)."""
+    for run_number in (1, 2):
+        agent = begin(home, sys.executable, "-c", LAST)
+        assert agent.stdout is not None
+        assert agent.stdout.readline() == f"from {run_number - 1}\n"
+        agent.send_signal(number)
+        out, _ = agent.communicate(timeout=60)
+        assert (agent.returncode, out) == (128 + number, "not asked\n")
+        assert store(home)[-1] == f"g{run_number}/step-{run_number:012d}"
+
+
 def test_what_is_wrong_on_the_command_line_is_said(home: Path) -> None:
     def words(*given: str) -> str:
         done = subprocess.run([str(SKYPLAN), "agent", *given], cwd=home, capture_output=True, text=True, check=False)
