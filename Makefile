@@ -52,7 +52,7 @@ test-full: check
 
 ## what jobs use, under the real libraries: torch, Transformers, Lightning
 test-torch: $(VENV)/torch.stamp
-	$(BIN)/python -m pytest tests/unit/job/test_frameworks.py
+	$(BIN)/python -m pytest tests/unit/job/test_frameworks.py "tests/e2e/test_runtime_crash.py::test_a_real_training_goes_on_as_if_nothing_had_happened"
 
 azurite: $(VENV)/azurite.stamp
 

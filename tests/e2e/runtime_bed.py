@@ -55,6 +55,42 @@ with open(node + "/curve", "a") as curve:
         time.sleep(pace)
 """
 
+TORCH = """
+import sys, time
+import torch
+import skyplan_job
+
+node, total, every, pace = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+torch.manual_seed(7)
+torch.set_num_threads(1)
+inputs = torch.randn(256, 8)
+wanted = inputs @ torch.randn(8, 1)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+step, found = 0, skyplan_job.resume_from()
+if found:
+    saved = skyplan_job.load(found / "state.pt")
+    model.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
+    step = skyplan_job.resume_step()
+with open(node + "/curve", "a") as curve:
+    curve.write(f"# resumed at {step}\\n")
+    while step < total:
+        step += 1
+        batch = slice(step * 16 % 256, step * 16 % 256 + 16)
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(model(inputs[batch]), wanted[batch])
+        loss.backward()
+        optimizer.step()
+        curve.write(f"{step} {loss.item()!r}\\n")
+        curve.flush()
+        skyplan_job.report(step, loss=loss.item())
+        if step % every == 0 or step == total or skyplan_job.should_checkpoint():
+            with skyplan_job.checkpoint(step, framework="torch") as folder:
+                torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, folder / "state.pt")
+        time.sleep(pace)
+"""
+
 
 def expected(total: int) -> dict[int, float]:
     """The loss at every step, whoever computes it."""
@@ -136,6 +172,7 @@ class Bed:
     def __init__(self, folder: Path, archive: Path, *, total: int = 120, every: int = 5, pace: float = 0.1) -> None:
         self.folder, self.archive = folder, archive
         self.total, self.every, self.pace = total, every, pace
+        self.python = sys.executable
         self.store = folder / "store"
         self.store.mkdir(parents=True)
         (folder / "train.py").write_text(TRAIN)
@@ -243,7 +280,7 @@ class Bed:
         if before := self.agents.get(generation):
             before.wait()
         job = [
-            sys.executable,
+            self.python,
             str(self.folder / "train.py"),
             str(node),
             str(self.total),

@@ -6,11 +6,13 @@ Real processes live through the beginnings of the same schedules as the model of
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ import pytest
 from planner.model.record import moment
 from planner.model.runtime import MANIFEST
 from tests.contract.crash_world import schedule
-from tests.e2e.runtime_bed import JOB, ROOT, Bed, Found, expected
+from tests.e2e.runtime_bed import JOB, ROOT, TORCH, Bed, Found, expected
 
 TOTAL = 120
 LENGTH = 30
@@ -194,13 +196,12 @@ def there(bed: Bed, at: float) -> list[Found]:
     return [*bed.valid(), *(it for it, rotted in bed.rotten.items() if rotted > at)]
 
 
-def wrong(bed: Bed) -> list[str]:
-    """Everything that does not hold."""
-    return [*_curves(bed), *_cuts(bed), *_reports(bed), *_owners(bed), *_checkpoints(bed)]
+def wrong(bed: Bed, truth: dict[int, float] | None = None) -> list[str]:
+    """Everything that does not hold; `truth`: the loss at every step."""
+    return [*_curves(bed, truth or expected(TOTAL)), *_cuts(bed), *_reports(bed), *_owners(bed), *_checkpoints(bed)]
 
 
-def _curves(bed: Bed) -> Iterator[str]:
-    truth = expected(TOTAL)
+def _curves(bed: Bed, truth: dict[int, float]) -> Iterator[str]:
     for generation in range(1, bed.generation + 1):
         for step, loss in bed.curve(generation):
             if truth[step] != loss:
@@ -296,6 +297,33 @@ def test_node_and_control_plane_die_at_once(bed: Bed) -> None:
 def live_on(bed: Bed) -> None:
     next_node(bed)
     bed.wait(lambda: bed.agents[bed.generation].poll() is not None, 90)
+
+
+def torch_python() -> str | None:
+    """An interpreter with PyTorch: `make test-torch` makes one."""
+    found = os.environ.get("SKYPLAN_TEST_TORCH_PYTHON") or str(ROOT / ".venv" / "torch" / "bin" / "python")
+    return found if Path(found).exists() else sys.executable if find_spec("torch") else None
+
+
+TORCH_PYTHON = torch_python()  # before the tests' own environment is cleared
+
+
+@pytest.mark.skipif(TORCH_PYTHON is None, reason="torch not installed: `make test-torch`")
+def test_a_real_training_goes_on_as_if_nothing_had_happened(bed: Bed) -> None:
+    """PyTorch with momentum, and everything killed that there is: the losses are those of a run that nobody disturbed, to the last digit."""
+    (bed.folder / "train.py").write_text(TORCH)
+    bed.python = str(TORCH_PYTHON)
+    alone = bed.folder / "alone"
+    alone.mkdir()
+    command = [bed.python, str(bed.folder / "train.py"), str(alone), str(TOTAL), "1000", "0"]
+    library = {**os.environ, "PYTHONPATH": str(ROOT / "modules" / "job")}
+    subprocess.run(command, check=True, env=library, capture_output=True, timeout=120)
+    lines = [line.split() for line in (alone / "curve").read_text().splitlines() if not line.startswith("#")]
+    truth = {int(step): float(loss) for step, loss in lines}
+    assert truth[TOTAL] < truth[1] / 2, "it learns"
+    live(bed, [(15, agent, 1), (25, server, 1), (40, node, 1), (60, both, 1), (75, zombie, 1), (90, lost, 2)])
+    assert wrong(bed, truth) == [], bed.story()
+    assert bed.generation >= 3
 
 
 # --- faults that are planted, and must be found
