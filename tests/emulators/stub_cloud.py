@@ -39,7 +39,9 @@ class StubCloud:
     def lines(self) -> list[State]:
         if not self.log.exists():
             return []
-        return [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]
+        with self.log.open(encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            return [json.loads(line) for line in file.read().splitlines()]
 
     def alive(self) -> Found:
         """Every resource that exists, by (type, id)."""

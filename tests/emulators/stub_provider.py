@@ -151,7 +151,10 @@ def _logged() -> list[Body]:
     path = os.environ.get("STUB_LOG")
     if not path or not Path(path).exists():
         return []
-    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    with Path(path).open(encoding="utf-8") as file:
+        # another call may be at work on a line: half of one was an error once in some hundred applies
+        fcntl.flock(file, fcntl.LOCK_SH)
+        return [json.loads(line) for line in file.read().splitlines() if line.strip()]
 
 
 def alive(log: list[Body]) -> dict[tuple[str, str], Body]:

@@ -41,7 +41,7 @@ def test_a_job_without_data_needs_nothing():
 @pytest.mark.parametrize(("cloud", "away"), [(Cloud.AWS, False), (Cloud.GCP, True), (Cloud.NEBIUS, True)])
 def test_another_clouds_store_is_listed_with_where_its_credentials_come_from(cloud, away):
     for grant in grants_for(inputs.workload(), replace(AWS, cloud=cloud), cloud):
-        assert ("credentials come with the broker" in grant.reason) is away
+        assert ("credentials need the broker" in grant.reason) is away
 
 
 def test_order_of_the_job_file_changes_nothing():
