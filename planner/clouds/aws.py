@@ -7,10 +7,10 @@ Pagination, retries of throttled calls and the mapping of errors are here; which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from planner.clouds import errors_map
+from planner.clouds.asked import of_aws
 from planner.clouds.port import RANK_TAG, Instance, Where
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import MissingPart
@@ -34,7 +34,7 @@ class AwsLister:
             summary = "looking at AWS needs boto3; install the extra `aws` from your checkout of skyplan: pip install '.[aws]'"
             raise MissingPart([Diagnostic(code="SKY-APPLY-316", summary=summary)]) from error
         config = Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeout=10, read_timeout=60)
-        self._ec2: Any = _asked("the client", lambda: _client(boto3, config, where))
+        self._ec2: Any = of_aws("the client", lambda: _client(boto3, config, where))
         self._zones: dict[str, str] | None = None
 
     def instances(self, *, project: str, job: str | None, generation: int | None = None) -> tuple[Instance, ...]:
@@ -49,7 +49,7 @@ class AwsLister:
             pages = self._ec2.get_paginator("describe_instances").paginate(Filters=filters)
             return [i for page in pages for r in page["Reservations"] for i in r["Instances"]]
 
-        found = [self._instance(i) for i in _asked("DescribeInstances", ask)]
+        found = [self._instance(i) for i in of_aws("DescribeInstances", ask)]
         return tuple(sorted(found, key=lambda i: (i.rank, i.launched_at, i.id)))
 
     def terminate(self, ids: Sequence[str]) -> None:
@@ -72,7 +72,7 @@ class AwsLister:
                 raise
             return True
 
-        return _asked("TerminateInstances", ask)
+        return of_aws("TerminateInstances", ask)
 
     def _instance(self, found: dict[str, Any]) -> Instance:
         placement = found.get("Placement", {})
@@ -91,7 +91,7 @@ class AwsLister:
     def _zone_id(self, name: str) -> str:
         """Zone names differ between accounts; ids do not."""
         if self._zones is None:
-            answer = _asked(
+            answer = of_aws(
                 "DescribeAvailabilityZones", lambda: self._ec2.describe_availability_zones(AllAvailabilityZones=True)
             )
             self._zones = {z["ZoneName"]: z["ZoneId"] for z in answer["AvailabilityZones"]}
@@ -111,18 +111,3 @@ def _client(boto3: Any, config: Any, where: Where) -> Any:
         aws_secret_access_key=given["SecretAccessKey"],
         aws_session_token=given["SessionToken"],
     )
-
-
-def _asked(operation: str, ask: Callable[[], T]) -> T:
-    """The answer.  Raises CloudError only."""
-    from botocore import exceptions  # noqa: PLC0415 - optional
-
-    try:
-        return ask()
-    except exceptions.ClientError as error:
-        words = error.response.get("Error", {})
-        raise errors_map.aws_error(operation, words.get("Code", "Unknown"), words.get("Message", str(error))) from error
-    except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError, exceptions.ProfileNotFound) as error:
-        raise errors_map.no_credentials(str(error)) from error
-    except exceptions.BotoCoreError as error:
-        raise errors_map.unreachable(operation, str(error)) from error

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from planner.clouds import errors_map
+from planner.clouds.asked import of_aws
 from planner.clouds.port import Where
 from planner.iam.read.aws_documents import from_json
 from planner.iam.read.packed import runs_containers
@@ -43,14 +43,14 @@ class AwsIam:
     """One account, seen from one region, as one role.  `unread`: what was found and could not be understood."""
 
     def __init__(self, where: Where) -> None:
-        self._make = _asked("the client", lambda: _maker(where))
+        self._make = of_aws("the client", lambda: _maker(where))
         self._made: dict[str, Any] = {}
         self.unread: list[str] = []
 
     def _client(self, name: str) -> Any:
         """Made when it is first asked: EC2's alone takes most of a second."""
         if name not in self._made:
-            self._made[name] = _asked("the client", lambda: self._make(name))
+            self._made[name] = of_aws("the client", lambda: self._make(name))
         return self._made[name]
 
     def audited(self, *, project: str, buckets: Sequence[str] = ()) -> Audited:
@@ -225,7 +225,7 @@ class AwsIam:
                     return None
                 raise
 
-        return _asked(operation, unless_gone)
+        return of_aws(operation, unless_gone)
 
 
 def _paths(project: str) -> tuple[str, str]:
@@ -279,20 +279,3 @@ def _maker(where: Where) -> Callable[[str], Any]:
             "aws_session_token": answer["Credentials"]["SessionToken"],
         }
     return lambda name: session.client(name, **given)
-
-
-def _asked(operation: str, ask: Callable[[], T]) -> T:
-    """The answer.  Raises CloudError and MissingPart only."""
-    try:
-        from botocore import exceptions  # noqa: PLC0415 - optional
-    except ImportError:
-        return ask()  # says itself what is missing
-    try:
-        return ask()
-    except exceptions.ClientError as error:
-        said = error.response.get("Error", {})
-        raise errors_map.aws_error(operation, said.get("Code", "Unknown"), said.get("Message", str(error))) from error
-    except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError, exceptions.ProfileNotFound) as error:
-        raise errors_map.no_credentials(str(error)) from error
-    except exceptions.BotoCoreError as error:
-        raise errors_map.unreachable(operation, str(error)) from error

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from planner.clouds import errors_map
+from planner.clouds.asked import of_nebius
 from planner.clouds.port import Instance, Where
 from planner.model.errors import CloudError
 from planner.model.labels import TAG_PREFIX, label_value, own_key, tags_of
@@ -92,12 +93,12 @@ class NebiusLister:
             begun: list[Any] = []
             for one in ids:
                 try:
-                    begun += _told("instances.delete", lambda one=one: self._delete(sdk, one))
+                    begun += of_nebius("instances.delete", lambda one=one: self._delete(sdk, one))
                 except CloudError as error:
                     problems.append(error)
             for operation in begun:
                 try:
-                    _told("instances.delete", lambda o=operation: _wait(o))
+                    of_nebius("instances.delete", lambda o=operation: _wait(o))
                 except CloudError as error:
                     problems.append(error)
             if problems:
@@ -106,9 +107,9 @@ class NebiusLister:
         self._asked("instances.delete", end)
 
     def _asked(self, operation: str, ask: Callable[[Any], T]) -> T:
-        sdk = _told("credentials", self._open)
+        sdk = of_nebius("credentials", self._open)
         try:
-            return _told(operation, lambda: ask(sdk))
+            return of_nebius(operation, lambda: ask(sdk))
         finally:
             sdk.sync_close()
 
@@ -210,23 +211,3 @@ def _sdk(where: Where) -> Callable[[], Any]:
         return SDK(config_reader=Config(), **agent)
 
     return opened
-
-
-def _told(operation: str, ask: Callable[[], T]) -> T:
-    """The answer.  Raises CloudError only."""
-    import yaml  # noqa: PLC0415 - the profile's form
-    from nebius.aio.cli_config import ConfigError  # noqa: PLC0415 - optional
-    from nebius.aio.service_error import RequestError  # noqa: PLC0415
-    from nebius.aio.token.static import NoTokenInEnvError  # noqa: PLC0415
-    from nebius.base.error import SDKError  # noqa: PLC0415
-
-    try:
-        return ask()
-    except RequestError as error:
-        raise errors_map.grpc_error("Nebius", operation, error.status.code.name, str(error)) from error
-    except TimeoutError as error:
-        raise errors_map.unreachable(operation, str(error) or "in time", "Nebius") from error
-    except (NoTokenInEnvError, ConfigError, OSError, yaml.YAMLError) as error:
-        raise errors_map.no_credentials(str(error), "Nebius") from error
-    except SDKError as error:
-        raise errors_map.unreachable(operation, f"{type(error).__name__} {error}", "Nebius") from error

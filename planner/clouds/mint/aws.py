@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from datetime import UTC
 from typing import Any, Final, TypeVar
 
 from planner.clouds import errors_map
+from planner.clouds.asked import of_aws
 from planner.clouds.mint.port import Minted, Order, missing, too_wide
 from planner.iam.aws import READ, WRITE, literal
 
@@ -43,7 +43,7 @@ class AwsMinter:
         policy = json.dumps(session_policy(order, partition=role[1]), separators=(",", ":"))
         if len(policy) > MAX_POLICY:
             raise too_wide(f"the session policy for this prefix has {len(policy)} characters, AWS takes {MAX_POLICY}")
-        answer = _asked(
+        answer = of_aws(
             "AssumeRole",
             lambda: self._sts.assume_role(
                 RoleArn=order.identity,
@@ -92,19 +92,4 @@ def _client(region: str) -> Any:
     except ImportError as error:
         raise missing("AWS", "boto3", "aws") from error
     config = Config(retries={"mode": "standard", "max_attempts": 3}, connect_timeout=5, read_timeout=10)
-    return _asked("the client", lambda: boto3.Session(region_name=region).client("sts", config=config))
-
-
-def _asked(operation: str, ask: Callable[[], T]) -> T:
-    """The answer.  Raises CloudError only."""
-    from botocore import exceptions  # noqa: PLC0415 - optional
-
-    try:
-        return ask()
-    except exceptions.ClientError as error:
-        words = error.response.get("Error", {})
-        raise errors_map.aws_error(operation, words.get("Code", "Unknown"), words.get("Message", str(error))) from error
-    except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError, exceptions.ProfileNotFound) as error:
-        raise errors_map.no_credentials(str(error)) from error
-    except exceptions.BotoCoreError as error:
-        raise errors_map.unreachable(operation, str(error)) from error
+    return of_aws("the client", lambda: boto3.Session(region_name=region).client("sts", config=config))

@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from planner.clouds import errors_map
+from planner.clouds.asked import of_nebius
 from planner.clouds.mint.port import Minted, Order, missing
 from planner.model.errors import CloudError
 
@@ -66,11 +67,11 @@ class NebiusMinter:
         return Minted(kind="nebius", secret=secret, expires_at=key.ends)
 
     def _made(self, order: Order) -> _Key:
-        sdk = _told("credentials", self._open)
+        sdk = of_nebius("credentials", self._open)
         try:
-            account = _told("service accounts", lambda: self._account(sdk, order))
+            account = of_nebius("service accounts", lambda: self._account(sdk, order))
             self._tidy(sdk, account, order.now)
-            return _told("an access key", lambda: self._create(sdk, account, order))
+            return of_nebius("an access key", lambda: self._create(sdk, account, order))
         finally:
             sdk.sync_close()
 
@@ -138,8 +139,8 @@ class NebiusMinter:
                     return found
 
         try:
-            for one in _told("access keys", over):
-                _told(
+            for one in of_nebius("access keys", over):
+                of_nebius(
                     "an old access key",
                     lambda one=one: client.delete(DeleteAccessKeyRequest(id=one), **self._limits).wait(),
                 )
@@ -166,23 +167,3 @@ def _sdk() -> Callable[[], Any]:
         return SDK(**agent) if os.environ.get(TOKEN_VARIABLE) else SDK(config_reader=Config(), **agent)
 
     return opened
-
-
-def _told(operation: str, ask: Callable[[], T]) -> T:
-    """The answer.  Raises CloudError only."""
-    import yaml  # noqa: PLC0415 - the profile's form
-    from nebius.aio.cli_config import ConfigError  # noqa: PLC0415 - optional
-    from nebius.aio.service_error import RequestError  # noqa: PLC0415
-    from nebius.aio.token.static import NoTokenInEnvError  # noqa: PLC0415
-    from nebius.base.error import SDKError  # noqa: PLC0415
-
-    try:
-        return ask()
-    except RequestError as error:
-        raise errors_map.grpc_error("Nebius", operation, error.status.code.name, str(error)) from error
-    except TimeoutError as error:
-        raise errors_map.unreachable(operation, str(error) or "in time", "Nebius") from error
-    except (NoTokenInEnvError, ConfigError, OSError, yaml.YAMLError) as error:
-        raise errors_map.no_credentials(str(error), "Nebius") from error
-    except SDKError as error:
-        raise errors_map.unreachable(operation, f"{type(error).__name__} {error}", "Nebius") from error
