@@ -17,32 +17,14 @@ from alembic.script import ScriptDirectory
 
 from planner.model.errors import InputError, LeaseHeld, StateConflict
 from planner.model.project import Backend
-from planner.model.record import Action, Lease, Node, NodeStatus, Outcome, Run, RunStatus, Stack, StackStatus
+from planner.model.record import Action, Lease, Node, NodeStatus, Outcome, RunStatus, Stack, StackStatus
 from planner.state import engine, tables
 from planner.state.record import EVERY_PROJECT, Record
+from tests.contract.beds import RUN as A_RUN
 
 NOW = datetime(2026, 7, 30, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-RUN = Run(
-    job="train",
-    generation=0,
-    plan_digest="sha256:1",
-    rank=1,
-    placement_id="p0123456789",
-    offer_id="aws:prod/us-east-1/use1-az1/p5.48xlarge/spot",
-    cloud="aws",
-    target="prod",
-    region="us-east-1",
-    zone="use1-az1",
-    pool="aws:prod/use1-az1/p5/spot",
-    instance_type="p5.48xlarge",
-    capacity="spot",
-    nodes=2,
-    gpus=16,
-    vcpus=384,
-    addresses=("10.1.0.4", "10.1.0.5"),
-    usd_per_hour=Decimal("61.2345"),
-)
+RUN = replace(A_RUN, addresses=("10.1.0.4", "10.1.0.5"))
 STACK = Stack(
     name="cmp-train-g1",
     kind="compute",

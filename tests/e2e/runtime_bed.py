@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -28,6 +29,7 @@ from planner.model.record import Action, Node, Run, Stack
 from planner.model.runtime import MANIFEST, Cut, Refused, Seat, checkpoint_mac, checkpoint_message
 from planner.state.record import Record
 from planner.state.runtime import Runtime
+from tests.contract.beds import RUN
 
 ROOT = Path(__file__).parents[2]
 PROJECT, JOB = "acme", "train"
@@ -394,26 +396,7 @@ class Bed:
 
 
 def a_run() -> Run:
-    return Run(
-        job=JOB,
-        generation=0,
-        plan_digest="sha256:1",
-        rank=1,
-        placement_id="p0123456789",
-        offer_id="aws:prod/us-east-1/use1-az1/p5.48xlarge/spot",
-        cloud="aws",
-        target="prod",
-        region="us-east-1",
-        zone="use1-az1",
-        pool="aws:prod/use1-az1/p5/spot",
-        instance_type="p5.48xlarge",
-        capacity="spot",
-        nodes=1,
-        gpus=8,
-        vcpus=192,
-        addresses=(),
-        usd_per_hour=Decimal("30.6172"),
-    )
+    return replace(RUN, job=JOB, nodes=1, gpus=8, vcpus=192, usd_per_hour=Decimal("30.6172"))
 
 
 def a_stack(generation: int) -> Stack:

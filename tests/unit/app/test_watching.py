@@ -11,34 +11,14 @@ import pytest
 from planner.app import watching, watching_json
 from planner.app.sync import sync
 from planner.app.watching import Move, cost, lowest_rank, rate_of, rates_between
-from planner.model.record import Node, NodeStatus, Run, RunStatus, stamp
+from planner.model.record import Node, NodeStatus, RunStatus, stamp
 from planner.model.runtime import Candidate, Checkpoint, Cut, NodeSeen, Progress, Seat
+from tests.contract.beds import RUN as A_RUN
 from tests.unit.app.test_reap import move
 from tests.unit.app.world import World
 
 T0 = datetime(2026, 11, 30, 12, tzinfo=UTC)
-RUN = Run(
-    job="train",
-    generation=1,
-    plan_digest="sha256:1",
-    rank=1,
-    placement_id="p0123456789",
-    offer_id="aws:prod/us-east-1/use1-az1/p5.48xlarge/spot",
-    cloud="aws",
-    target="prod",
-    region="us-east-1",
-    zone="use1-az1",
-    pool="aws:prod/use1-az1/p5/spot",
-    instance_type="p5.48xlarge",
-    capacity="spot",
-    nodes=2,
-    gpus=16,
-    vcpus=384,
-    addresses=(),
-    usd_per_hour=Decimal(60),
-    status=RunStatus.RUNNING,
-    started_at=stamp(T0),
-)
+RUN = replace(A_RUN, generation=1, usd_per_hour=Decimal(60), status=RunStatus.RUNNING, started_at=stamp(T0))
 
 
 def at(hours: float) -> datetime:

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from planner.model.project import Backend
-from planner.model.record import Action, Node, Run, Stack, stamp
+from planner.model.record import Action, Node, Stack, stamp
 from planner.model.runtime import NodeIdentity, Refusal, Refused
 from planner.model.server import IdentityTrust, ServerSettings
 from planner.server.app import make_app
@@ -25,6 +24,7 @@ from planner.server.log import Log
 from planner.server.services import Services
 from planner.state.record import Record
 from planner.state.runtime import Runtime
+from tests.contract.beds import RUN as A_RUN
 
 with warnings.catch_warnings():
     # Starlette asks for another HTTP client than the one that its neighbours here need
@@ -35,26 +35,7 @@ NOW = datetime(2026, 7, 30, 12, tzinfo=UTC)
 PROJECT = "acme"
 URL = "http://127.0.0.1:8443"
 SETTINGS = ServerSettings(url=URL, listen=("127.0.0.1", 0), identity=IdentityTrust(audience=URL))
-RUN = Run(
-    job="train",
-    generation=0,
-    plan_digest="sha256:1",
-    rank=1,
-    placement_id="p0123456789",
-    offer_id="aws:prod/us-east-1/use1-az1/p5.48xlarge/spot",
-    cloud="aws",
-    target="prod",
-    region="us-east-1",
-    zone="use1-az1",
-    pool="aws:prod/use1-az1/p5/spot",
-    instance_type="p5.48xlarge",
-    capacity="spot",
-    nodes=2,
-    gpus=16,
-    vcpus=384,
-    addresses=("10.1.0.4", "10.1.0.5"),
-    usd_per_hour=Decimal("61.2345"),
-)
+RUN = replace(A_RUN, addresses=("10.1.0.4", "10.1.0.5"))
 STACK = Stack(
     name="cmp-train",
     kind="compute",
