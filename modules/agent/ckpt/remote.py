@@ -5,6 +5,7 @@ A store says what an answer means by one of the words below; this decides what f
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import random
 import threading
@@ -64,7 +65,7 @@ class Signed(NamedTuple):
     headers: Mapping[str, str]
 
 
-class Remote:
+class Remote(abc.ABC):
     """Base of the object stores.  `sleep`, `steady` and `chance` are the world's; tests give their own."""
 
     part_bytes = PART_BYTES
@@ -84,18 +85,21 @@ class Remote:
 
     # what a kind of store says
 
+    @abc.abstractmethod
     def _wire(self, lease: Mapping[str, Any]) -> Wire:
-        raise NotImplementedError
+        """Where it is spoken to."""
 
+    @abc.abstractmethod
     def _sign(self, ask: Ask, lease: Mapping[str, Any], wire: Wire) -> Signed:
-        raise NotImplementedError
+        """With its authorization."""
 
+    @abc.abstractmethod
     def _judge(self, ask: Ask, answer: Answer) -> tuple[str, str]:
         """A word of the above, and words for people."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _get(self, name: str) -> Ask:
-        raise NotImplementedError
+        """Of one object, from its beginning."""
 
     # what follows from it
 
