@@ -74,7 +74,15 @@ class Checkpoints:
         if self._settings.seat.nodes == 1:  # several nodes follow the cut, whatever one of them still has
             self._put_left(key)
         try:
-            found = resume(self._opened(), self._plane, self._settings.seat, self._folder, key=key, told=self._skipped)
+            found = resume(
+                self._opened(),
+                self._plane,
+                self._settings.seat,
+                self._folder,
+                key=key,
+                told=self._skipped,
+                waits=self._told,
+            )
         except StoreError as error:
             raise Away(f"SKY-RUN-523: {error}") from error
         said: dict[str, str | None] = {

@@ -142,11 +142,15 @@ class Plane:
 
     def _recall(self, memory: Path) -> None:
         """The last session, renewed at once: whoever has one needs no proof.  One that ran out is refused, and the token taken again, by this key."""
-        with contextlib.suppress(Away):
+        with contextlib.suppress(Away, Denied):  # Denied: this node was set up for another project since
             self._taken(files.recall(memory))
             self._renew_at = self._steady()
 
     def _taken(self, document: dict[str, Any]) -> Joined:
+        theirs = document.get("project", self._seat.project)
+        if theirs != self._seat.project:  # its checkpoints would be signed under a name that the record does not know
+            words = f"the control plane serves the project `{theirs}`, this node is set up for `{self._seat.project}`"
+            raise Denied("project", words)
         try:
             bearer, key = str(document["session"]), bytes.fromhex(document["manifest_key"])
             renew = float(document["renew_after_seconds"])

@@ -50,4 +50,4 @@ class Denied(Exception):
     @property
     def final(self) -> bool:
         """The run is over for this node: stop the job, end the node."""
-        return self.word in {"fenced", "ended"}
+        return self.word in {"fenced", "ended", "project"}

@@ -49,9 +49,19 @@ def write(path: Path, text: str) -> None:
             opened.flush()
             os.fsync(opened.fileno())
         new.rename(path)
+        settle(path.parent)
     except OSError as error:
         forget(new)
         raise AgentError(SYSTEM, f"{path} cannot be written: {error}") from error
+
+
+def settle(folder: Path) -> None:
+    """Names that were made or changed in a folder are there after a loss of power, too."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def forget(path: Path) -> None:

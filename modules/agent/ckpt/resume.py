@@ -52,6 +52,10 @@ def _untold(uri: str, reason: str) -> None:
     """Nobody listens."""
 
 
+def _silent(words: str) -> None:
+    """Nobody listens."""
+
+
 def resume(
     store: Store,
     client: Client | None,
@@ -60,18 +64,19 @@ def resume(
     *,
     key: bytes,
     told: Callable[[str, str], None] = _untold,
+    waits: Callable[[str], None] = _silent,
     clock: Callable[[], float] = time.time,
     steady: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Resumed | None:
-    """None: from the beginning.  `told(uri, reason)` hears of what was skipped where the control plane does not.  Raises StoreError, and what the client raises.
+    """None: from the beginning.  `told(uri, reason)` hears of what was skipped where the control plane does not, `waits(words)` what another node is waited for.
 
-    May be called again after it raised: the cut is made once.
+    Raises StoreError, and what the client raises. May be called again after it raised: the cut is made once.
     """
     if client is None:
         return _alone(store, seat, folder, key, told)
     if seat.rank:
-        return _follow(store, client, folder, steady, sleep)
+        return _follow(store, client, folder, waits, steady=steady, sleep=sleep)
     answer = client.cut({"phase": "begin"})
     if answer.get("cut") is None:
         generations = [one for one in _generations(answer) if one <= seat.generation]
@@ -94,12 +99,22 @@ def resume(
 
 
 def _follow(
-    store: Store, client: Client, folder: Path, steady: Callable[[], float], sleep: Callable[[float], None]
+    store: Store,
+    client: Client,
+    folder: Path,
+    waits: Callable[[str], None],
+    *,
+    steady: Callable[[], float],
+    sleep: Callable[[float], None],
 ) -> Resumed | None:
     """What rank 0 has chosen, and where that proves wrong what it chooses next."""
     until, wrong, words = steady() + CHOICE_SECONDS, "", "rank 0 has not chosen"
+    said = ""
     while steady() < until:
         answer = client.chosen()
+        if answer is None and words != said:
+            waits(f"waiting for rank 0 to choose the checkpoint to go on from: {words}")
+            said = words
         uri, digest = _cut(answer) if answer else (wrong, "")
         if not uri:
             if answer:

@@ -28,6 +28,7 @@ class Plane:
         self.stop_at: str | None = None
         self.stream, self.through = "", 0
         self.renew_after = 1800
+        self.project = "acme"
         self.session = 0
         self.good: set[str] = set()
         self.lock = threading.Lock()
@@ -133,7 +134,7 @@ class Plane:
                 "expires_at": "2099-01-01T00:00:00Z",
                 "renew_after_seconds": self.renew_after,
                 "manifest_key": "ab" * 32,
-                "project": "acme",
+                "project": self.project,
                 "nodes": 1,
                 "stop_at": self.stop_at,
                 "stream": self.stream or None,

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from modules.agent.errors import FENCED
 from tests.unit.agent.plane import Plane, refusal, until
 
 ROOT = Path(__file__).parents[3]
@@ -153,6 +154,15 @@ def test_the_job_waits_for_the_seat(node: Node, plane: Plane) -> None:
     assert not node.exists("jobs/1")
     plane.fault = lambda *_: None
     assert done(agent)[0] == 0
+
+
+def test_a_node_of_another_project_does_not_begin(node: Node, plane: Plane) -> None:
+    """Its checkpoints would be signed under a name that the record does not know, and count for nobody."""
+    plane.project = "other"
+    code, told = done(node.start("true"))
+    assert code == FENCED
+    assert "serves the project `other`, this node is set up for `acme`" in told
+    assert not node.exists("jobs/1")
 
 
 def test_a_control_plane_that_goes_away_harms_nothing(node: Node, plane: Plane) -> None:

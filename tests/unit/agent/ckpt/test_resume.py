@@ -189,7 +189,8 @@ class TestOtherRanks:
             now[0] += seconds
             then.pop(int(now[0]), lambda: None)()
 
-        return go_on(store, plane, Seat(2, rank=1, nodes=2), folder, steady=lambda: now[0], sleep=sleep)
+        seat, self.waits = Seat(2, rank=1, nodes=2), []
+        return go_on(store, plane, seat, folder, steady=lambda: now[0], sleep=sleep, waits=self.waits.append)
 
     def test_follow_rank_0(self, store: LocalStore, tmp_path: Path) -> None:
         put_away(store, tmp_path / "n1", Seat(1), 100)
@@ -198,6 +199,7 @@ class TestOtherRanks:
         found = self.follow(store, plane, tmp_path / "r1", {10: lambda: go_on(store, plane, first, tmp_path / "r0")})
         assert found
         assert found.step == 100
+        assert self.waits == ["waiting for rank 0 to choose the checkpoint to go on from: rank 0 has not chosen"]
 
     def test_start_from_the_beginning_where_rank_0_does(self, store: LocalStore, tmp_path: Path) -> None:
         plane = Plane((1, 2))
