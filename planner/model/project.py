@@ -204,6 +204,22 @@ class ControlPlane:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationSettings:
+    """When jobs move, and what moves without being asked; None leaves it to `planner.migration.constants`.
+
+    threshold_hours  a voluntary move must gain this much compute, net of all that it costs
+    horizon_hours    over which a gain is counted at most
+    cool_down_hours  no second voluntary move sooner
+    apply            `never`: `skyplan watch` only proposes; `reviewed`: with --apply it carries out moves to prepared places of the reviewed plan
+    """
+
+    threshold_hours: float | None = None
+    horizon_hours: float | None = None
+    cool_down_hours: float | None = None
+    apply: str = "never"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """skyplan.yaml.  `default_targets` is True where the file names none: one target `default` per cloud then stands."""
 
@@ -231,6 +247,7 @@ class Project:
     federation: tuple[Federation, ...] = ()
     ci: CiSettings | None = None
     control_plane: ControlPlane | None = None
+    migration: MigrationSettings = field(default_factory=MigrationSettings)
 
     @property
     def broker(self) -> str | None:

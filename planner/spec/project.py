@@ -20,6 +20,7 @@ from planner.spec.dates import moment
 from planner.spec.federation import federations
 from planner.spec.fields import Fields, Report
 from planner.spec.foundation import ci_settings
+from planner.spec.migration import migration_settings
 from planner.spec.near import did_you_mean
 from planner.spec.patterns import is_glob, specific_first
 from planner.spec.prices import price_overrides, reservations
@@ -93,6 +94,7 @@ def _project(f: Fields, words: Words) -> Project:
         rendezvous=_rendezvous(f),
         ci=ci_settings(f),
         control_plane=_control_plane(f, agent=agent_url is not None, azure=any(t.cloud is Cloud.AZURE for t in stand)),
+        migration=migration_settings(f),
     )
 
 

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from planner.spec.federation import FROM, REQUIRED, SETTINGS
 from planner.spec.foundation import CI_PROVIDERS, IDENTITIES
+from planner.spec.migration import APPLY
 from planner.spec.prices import KINDS
 from planner.spec.schema_words import (
     CLOUD,
+    DURATION,
     MONEY,
     PATTERN,
     STRINGS,
@@ -99,6 +101,18 @@ def project_properties() -> dict[str, Schema]:
             "Of the identities that `skyplan foundation` writes for each account.",
             (),
             ci=_ci(),
+        ),
+        "migration": record(
+            "When jobs move, and what `skyplan watch --apply` may move by itself.",
+            (),
+            threshold=DURATION
+            | {"description": "A move for money must gain this much compute, net of its whole cost; 30m if absent."},
+            horizon=DURATION | {"description": "Over which a gain is counted at most; 8h if absent."},
+            cool_down=DURATION | {"description": "No second move for money sooner; 1h if absent."},
+            apply={
+                "enum": list(APPLY),
+                "description": "`reviewed`: to prepared places of the reviewed plan; `never`, if absent: it only proposes.",
+            },
         ),
         "price_tolerance": {
             "type": "number",

@@ -148,6 +148,8 @@ def test_a_full_project_is_admitted() -> None:
         "project: acme\ntargets: [{name: a, cloud: aws, quotas: [{instance_types: p5*}]}]",
         "project: acme\nprice_tolerance: 2",
         "project: acme\ntunnels: never",
+        "project: acme\nmigration: {apply: always}",
+        "project: acme\nmigration: {threshold: 30}",
         "project: acme\ntargets: [{name: a, cloud: aws, network_quota: {us-*: many}}]",
         "project: acme\nfederation: [{stores: ['s3://a*'], from: [gcp]}]",
         "project: acme\nfederation: [{stores: ['s3://a*'], from: [nebius], aws_role_arn: 'arn:aws:iam::012345678901:role/r'}]",
