@@ -1,0 +1,236 @@
+"""The decision: stay, start, move or wait.  Pure: a situation, columns of options and a rule in, one decision with its numbers out.
+
+One function serves the replay of a recorded market and the replanning of a real job.  Knows no cloud, no clock, no record; who makes the columns says what they hold.
+
+  runs      moves only if the gain, net of the whole move, over min(remaining runtime, expected lifetime there, horizon) is worth the threshold
+  does not  the option with the least cost per hour of work, its start spread over what it is expected to do before it is taken back; waiting for a pool to
+            return, at no cost but the slack, is one of them
+  net       on-demand as soon as the deadline leaves no more than a few changeovers
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.migration.constants import DEFAULT, Rule
+
+if TYPE_CHECKING:
+    from planner.migration.options import Flags, Floats, Options, Situation
+
+BELOW, COOLS, FAILED, SHORT, BEST, LATE, WAITS, FULL = (
+    f"SKY-MOVE-{n}" for n in (401, 402, 403, 405, 406, 410, 411, 412)
+)
+SAVES, AT_RISK, AGAIN = (f"SKY-MOVE-{n}" for n in (413, 415, 418))
+EPSILON = 1e-9
+
+
+class Word(StrEnum):
+    """What is to be done."""
+
+    STAY = "stay"
+    START = "start"
+    MOVE = "move"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What is to be done, and why.
+
+    to             which option; None to wait wherever, or to stay
+    code           SKY-MOVE-…: the reason of a move, or the term that failed
+    gain_usd       of the best candidate, net of the whole move, over the horizon; of a start: what it saves against on-demand
+    horizon_hours  over which it was counted
+    threshold_usd  what it had to be worth
+    runner_up      the next best option; None where there is none
+    numbers        what the code speaks of, unit in the name
+    """
+
+    word: Word
+    to: int | None
+    code: str
+    gain_usd: float = 0.0
+    horizon_hours: float = 0.0
+    threshold_usd: float = 0.0
+    runner_up: int | None = None
+    numbers: dict[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """What moving to each option would bring, one entry each; the same figures decide and explain."""
+
+    gain_usd: Floats
+    horizon_hours: Floats
+    saving_usd: Floats
+    slack_hours: Floats
+    threshold_usd: float
+
+
+def decide(situation: Situation, options: Options, rule: Rule = DEFAULT) -> Decision:
+    """What the job does next."""
+    if situation.running is None or not options.available[situation.running]:
+        return _place(situation, options, rule)
+    return _keep(situation, options, rule, situation.running)
+
+
+def failing(situation: Situation, options: Options, index: int, rule: Rule = DEFAULT) -> tuple[str, dict[str, float]]:
+    """Why a running job does not move to this option: the first term that fails, and its numbers; SKY-MOVE-413 where none does."""
+    running = situation.running
+    if running is None or index == running:
+        return BEST, {}
+    gains = gains_of(situation, options, rule, running)
+    numbers = _numbers(gains, options, index)
+    tests = (
+        (bool(options.available[index]), FULL),
+        (bool(options.allowed[index]), FAILED),
+        (gains.saving_usd[index] > EPSILON, BEST),
+        (situation.since_move_hours >= rule.cool_down_hours, COOLS),
+        (bool(_roomy(gains, options, rule)[index]), SHORT),
+        (gains.gain_usd[index] >= gains.threshold_usd, BELOW),
+    )
+    return next((code for passed, code in tests if not passed), SAVES), numbers
+
+
+def gains_of(situation: Situation, options: Options, rule: Rule, running: int) -> Gains:
+    """What a voluntary move to each option is expected to gain, net."""
+    there = situation.work_hours / options.work_rate
+    horizon = np.minimum(np.minimum(there, options.lifetime_hours - options.stop_hours), rule.horizon_hours)
+    horizon = np.maximum(horizon, 0.0)
+    now = options.usd_per_hour[running] / options.work_rate[running]
+    saving = (now - options.usd_per_hour / options.work_rate) * options.work_rate * horizon
+    return Gains(
+        gain_usd=saving - options.start_usd,
+        horizon_hours=horizon,
+        saving_usd=saving,
+        slack_hours=situation.deadline_hours - options.stop_hours - there,
+        threshold_usd=rule.threshold_hours * float(options.usd_per_hour[running]),
+    )
+
+
+def _keep(situation: Situation, options: Options, rule: Rule, running: int) -> Decision:
+    gains = gains_of(situation, options, rule, running)
+    net = _net(situation, options, rule)
+    if net is not None and options.spot[running]:
+        return Decision(word=Word.MOVE, to=net, code=AT_RISK, numbers=_hours(situation, options, net))
+    others = options.available & options.allowed & (np.arange(len(options.names)) != running)
+    best, second = _two(np.where(others, -gains.gain_usd, np.inf), options)
+    fine = (
+        others & (gains.gain_usd >= gains.threshold_usd) & (gains.saving_usd > EPSILON) & _roomy(gains, options, rule)
+    )
+    if situation.since_move_hours < rule.cool_down_hours:
+        fine &= False
+    chosen, _ = _two(np.where(fine, -gains.gain_usd, np.inf), options)
+    if chosen is not None:
+        best, second = chosen, best if best != chosen else second
+    if best is None:
+        return Decision(word=Word.STAY, to=None, code=BEST, threshold_usd=gains.threshold_usd)
+    code, numbers = failing(situation, options, best, rule)
+    return Decision(
+        word=Word.STAY if chosen is None else Word.MOVE,
+        to=chosen,
+        code=code,
+        gain_usd=float(gains.gain_usd[best]),
+        horizon_hours=float(gains.horizon_hours[best]),
+        threshold_usd=gains.threshold_usd,
+        runner_up=second,
+        numbers=numbers,
+    )
+
+
+def _place(situation: Situation, options: Options, rule: Rule) -> Decision:
+    """Where to start a job that does not run, or whether to wait."""
+    net = _net(situation, options, rule)
+    if net is not None:
+        numbers = _hours(situation, options, net)
+        return Decision(word=Word.START, to=net, code=AT_RISK, numbers=numbers)
+    rate, lasting = _rates(situation, options, rule)
+    best, second = _two(np.where(options.available & options.allowed, rate, np.inf), options)
+    wait = _worth_waiting(situation, options, rule, rate)
+    if wait is not None and (best is None or rate[wait] < rate[best]):
+        numbers = {"return_hours": float(options.return_hours[wait]), "usd_per_work_hour": float(rate[wait])}
+        if best is not None:
+            numbers["best_usd_per_work_hour"] = float(rate[best])
+        return Decision(word=Word.WAIT, to=wait, code=WAITS, runner_up=best, numbers=numbers)
+    if best is None:
+        return Decision(word=Word.WAIT, to=None, code=FULL, numbers={"deadline_hours": situation.deadline_hours})
+    return Decision(
+        word=Word.START,
+        to=best,
+        code=AGAIN,
+        horizon_hours=float(lasting[best]),
+        runner_up=second,
+        numbers={"usd_per_work_hour": float(rate[best])},
+    )
+
+
+def _rates(situation: Situation, options: Options, rule: Rule) -> tuple[Floats, Floats]:
+    """USD per reference hour of work, the start spread over what is expected to be done; and for how many hours."""
+    there = situation.work_hours / options.work_rate
+    lasting = np.minimum(np.minimum(there, options.lifetime_hours), rule.horizon_hours)
+    lasting = np.maximum(lasting, 1 / 60)
+    hourly = np.where(options.available, options.usd_per_hour, options.usual_usd_per_hour)
+    return (hourly + options.start_usd / lasting) / options.work_rate, lasting
+
+
+def _worth_waiting(situation: Situation, options: Options, rule: Rule, rate: Floats) -> int | None:
+    """The pool worth waiting for: where the data is, cheapest, and back long before the slack is gone."""
+    slack = situation.deadline_hours - situation.work_hours / options.work_rate - options.return_hours
+    reserve = (rule.net_changeovers + rule.slack_changeovers) * options.stop_hours
+    near = options.allowed & options.spot & ~options.available & (options.region == situation.home)
+    best, _ = _two(np.where(near & (slack / 2 > reserve + options.return_hours), rate, np.inf), options)
+    return best
+
+
+def _net(situation: Situation, options: Options, rule: Rule) -> int | None:
+    """The on-demand option to fall back to, once the deadline leaves no more than a few changeovers; None as long as it does."""
+    need = situation.work_hours / options.work_rate
+    sure = ~options.spot & options.available & options.allowed
+    if not sure.any() or (situation.deadline_hours >= need + rule.net_changeovers * options.stop_hours)[sure].any():
+        return None
+    ends = need + options.stop_hours
+    cost = need * options.usd_per_hour + options.start_usd
+    in_time = sure & (ends <= situation.deadline_hours)
+    best, _ = _two(np.where(in_time, cost, np.inf) if in_time.any() else np.where(sure, ends, np.inf), options)
+    return best
+
+
+def _roomy(gains: Gains, options: Options, rule: Rule) -> Flags:
+    """Where a voluntary move leaves enough slack."""
+    reserve = (rule.net_changeovers + rule.slack_changeovers) * options.stop_hours
+    return ~options.spot | (gains.slack_hours >= reserve)
+
+
+def _two(key: Floats, options: Options) -> tuple[int | None, int | None]:
+    """The best two by key, ties by name; infinite keys are none."""
+    found = np.flatnonzero(np.isfinite(key))
+    if not len(found):
+        return None, None
+    names = options.names
+    nearest = [int(at) for at in found[np.argsort(key[found], kind="stable")][:16]]
+    order = sorted(nearest, key=lambda at: (float(key[at]), names[at]))
+    return order[0], order[1] if len(order) > 1 else None
+
+
+def _hours(situation: Situation, options: Options, net: int) -> dict[str, float]:
+    return {
+        "deadline_hours": situation.deadline_hours,
+        "work_hours": float(situation.work_hours / options.work_rate[net]),
+        "changeover_hours": float(options.stop_hours[net]),
+    }
+
+
+def _numbers(gains: Gains, options: Options, index: int) -> dict[str, float]:
+    return {
+        "saving_usd": float(gains.saving_usd[index]),
+        "start_usd": float(options.start_usd[index]),
+        "gain_usd": float(gains.gain_usd[index]),
+        "threshold_usd": gains.threshold_usd,
+        "horizon_hours": float(gains.horizon_hours[index]),
+        "stop_hours": float(options.stop_hours[index]),
+        "slack_hours": float(gains.slack_hours[index]),
+    }
