@@ -166,7 +166,8 @@ def _money(value: Decimal) -> str:
     return f"{value:.4f}"
 
 
-def _placement_document(p: Placement) -> dict[str, Any]:
+def placement_document(p: Placement) -> dict[str, Any]:
+    """JSON-ready, money and hours with four places."""
     out: dict[str, Any] = {f.name: getattr(p, f.name) for f in fields(p)}
     for name in ("node_usd_per_hour", "usd_per_hour", "total_usd", "compute_hours", "finish_hours"):
         out[name] = _money(out[name])
@@ -177,7 +178,7 @@ def _placement_document(p: Placement) -> dict[str, Any]:
     out["differs"], out["addresses"] = list(p.differs), list(p.addresses)
     out["tunnel_addresses"] = list(p.tunnel_addresses)
     # every part knows the same addresses; a plan says them once
-    out["parts"] = [_placement_document(replace(part, tunnel_addresses=())) for part in p.parts]
+    out["parts"] = [placement_document(replace(part, tunnel_addresses=())) for part in p.parts]
     for name in ("parts", "first_rank", "tunnel_addresses"):
         if not out[name]:
             del out[name]  # a plan that splits nothing says nothing of it
@@ -185,7 +186,8 @@ def _placement_document(p: Placement) -> dict[str, Any]:
     return out
 
 
-def _placement_from(d: dict[str, Any]) -> Placement:
+def placement_from(d: dict[str, Any]) -> Placement:
+    """The inverse of `placement_document`.  Raises KeyError, TypeError, ValueError, ArithmeticError on what is none."""
     values = dict(d)
     amounts, details = values.pop("terms_usd"), values.pop("terms_detail")
     for name in ("node_usd_per_hour", "usd_per_hour", "total_usd", "compute_hours", "finish_hours", "gpu_memory_gib"):
@@ -197,7 +199,7 @@ def _placement_from(d: dict[str, Any]) -> Placement:
     for name in ("differs", "addresses", "tunnel_addresses"):
         values[name] = tuple(values.get(name, ()))
     inside = values["tunnel_addresses"]
-    values["parts"] = tuple(replace(_placement_from(part), tunnel_addresses=inside) for part in values.get("parts", ()))
+    values["parts"] = tuple(replace(placement_from(part), tunnel_addresses=inside) for part in values.get("parts", ()))
     return Placement(**values)
 
 
@@ -208,7 +210,7 @@ def to_document(plan: PlacementPlan) -> dict[str, Any]:
         "job": plan.job,
         "inputs": plan.inputs,
         "choice": None,
-        "ranked": [_placement_document(p) for p in plan.ranked],
+        "ranked": [placement_document(p) for p in plan.ranked],
         "rejected": [{"code": r.code, "count": r.count, "examples": list(r.examples)} for r in plan.rejected],
         "notes": list(plan.notes),
         "grants": {d: [g.document() for g in grants] for d, grants in plan.grants.items()},
@@ -246,7 +248,7 @@ def from_document(document: Any, file: str) -> PlacementPlan:
         return PlacementPlan(
             job=body["job"],
             inputs=body["inputs"],
-            ranked=tuple(_placement_from(p) for p in body["ranked"]),
+            ranked=tuple(placement_from(p) for p in body["ranked"]),
             rejected=tuple(
                 RejectedCount(code=r["code"], count=r["count"], examples=tuple(r["examples"])) for r in body["rejected"]
             ),
