@@ -17,6 +17,7 @@ from sqlalchemy import Connection, func, insert, select, update
 from planner.model.runtime import Candidate, Cut, Refusal, Refused, Seat
 from planner.state import tables
 from planner.state.guards import Row, refusal, upsert, writable
+from planner.state.moves import hold
 from planner.state.reports import MAX_TEXT, authentic, place_problem
 
 MAX_SKIPPED = 200
@@ -27,8 +28,13 @@ Skipped = list[tuple[str, str]]
 
 
 def begin(connection: Connection, project: str, seat: Seat, at: str) -> tuple[tuple[int, ...], Cut | None]:
-    """Fence all older generations.  The issued generations up to the seat's own, and its cut if it was chosen before."""
+    """Fence all older generations.  The issued generations up to the seat's own, and its cut if it was chosen before.
+
+    Raises Refused (early) while the move that launched the seat's generation holds it: the older one computes on.
+    """
     runs = _locked(connection, project, seat)
+    if runs[seat.generation]["cut"] is None and (why := hold(connection, project, seat)):
+        raise Refused(Refusal.EARLY, why)
     older = [g for g, run in runs.items() if g < seat.generation and run["fenced_at"] is None]
     for generation in older:
         mine = {"project": project, "job": seat.job, "generation": generation}

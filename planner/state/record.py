@@ -14,6 +14,7 @@ from sqlalchemy import insert, select, update
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import LeaseHeld, StateConflict
 from planner.model.ledger import AvailabilityMemory, Failure, Holding
+from planner.model.migration import CLOSED
 from planner.model.record import (
     HOLDING,
     LIVE,
@@ -31,6 +32,7 @@ from planner.model.record import (
 )
 from planner.state import rows, tables
 from planner.state.engine import open_engine
+from planner.state.moves import move_from
 from planner.state.transactions import reading, writing
 from planner.state.writer import Writer
 
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sqlalchemy import ColumnElement, Engine, Table
+
+    from planner.state.history import Move
 
 REMEMBERED_KINDS = ("capacity", "quota", "unknown")
 EVERY_PROJECT = "*"
@@ -110,6 +114,15 @@ class Record:
     def events(self, job: str) -> tuple[Event, ...]:
         """What happened to a job, oldest first."""
         return tuple(map(rows.event_from, self._rows(tables.event, tables.event.c.job == job)))
+
+    def moves(self, job: str | None = None) -> tuple[Move, ...]:
+        """Moves of a job, or all, oldest first."""
+        wanted = (tables.migration.c.job == job,) if job is not None else ()
+        return tuple(map(move_from, self._rows(tables.migration, *wanted)))
+
+    def open_move(self, job: str) -> Move | None:
+        """The move of a job that is under way, if there is one."""
+        return next((m for m in self.moves(job) if m.status not in CLOSED), None)
 
     def memory(self) -> AvailabilityMemory:
         """Launches that a cloud refused."""

@@ -6,7 +6,7 @@ else or where the generation the writer goes by is not the newest issued.  Rows 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,13 @@ from sqlalchemy import insert, select, update
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import StateConflict
 from planner.model.record import Action, Lease, Node, Outcome, Run, RunStatus, Stack, StackStatus, stamp
-from planner.state import rows, tables
+from planner.state import moves, rows, tables
 from planner.state.transactions import reading, writing
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
+
+    from planner.state.history import Move
 
 ENDS = (RunStatus.FAILED, RunStatus.ENDED, RunStatus.LOST)
 
@@ -112,6 +114,41 @@ class Writer:
         """Note what happened."""
         with self._transaction(at) as connection:
             self._event(connection, generation, at, kind, text)
+
+    # moves
+
+    def decide(self, from_generation: int, reason: str, document: Mapping[str, Any], at: datetime) -> Move:
+        """Note a move before its first act.  Raises StateConflict (SKY-MOVE-419) where one is open."""
+        with self._transaction(at) as connection:
+            move = moves.decide(
+                connection,
+                self._project,
+                self.job,
+                from_generation=from_generation,
+                reason=reason,
+                document=document,
+                at=stamp(at),
+            )
+            self._event(connection, from_generation, at, "migration", f"move {move.id} ({reason}): {move.status}")
+            return move
+
+    def go_on(self, move: Move, at: datetime, text: str = "", **changes: Any) -> Move:
+        """The move with `status`, `to_generation` or `document` changed; `text` says why.  Raises StateConflict."""
+        with self._transaction(at) as connection:
+            further = moves.go_on(connection, self._project, move, stamp(at), **changes)
+            if further.status != move.status:
+                words = f"move {move.id}: {further.status}" + (f": {text}" if text else "")
+                self._event(connection, further.to_generation, at, "migration", words)
+            return further
+
+    def give_up(self, move: Move, at: datetime, text: str) -> Move | None:
+        """Revert a move, its new run with it; None where the new nodes have begun their cut."""
+        with self._transaction(at) as connection:
+            reverted = moves.give_up(connection, self._project, move, stamp(at))
+            if reverted is not None:
+                words = f"move {move.id}: {reverted.status}: {text} [SKY-MOVE-420]"
+                self._event(connection, move.to_generation, at, "migration", words)
+            return reverted
 
     # one transaction, guarded
 
