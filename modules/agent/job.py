@@ -83,8 +83,8 @@ class Job:
             os.close(lock)
             os.close(output)
 
-    def take_over(self) -> bool:
-        """Whether this attempt counts: it runs, or ended and its end is known, or was lost while the machine was on.  False: begin another one."""
+    def take_over(self, *, tell_lost: bool = True) -> bool:
+        """Whether this attempt counts: it runs, or ended and its end is known, or (`tell_lost`) was lost while the machine was on.  False: begin another one."""
         try:
             os.close(os.open(self.folder / "pid", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
@@ -102,7 +102,7 @@ class Job:
         if self._code() is not None or self._locked():
             return True
         with contextlib.suppress(OSError):
-            return (self.folder / "boot").read_text("ascii") == boot() != ""
+            return tell_lost and (self.folder / "boot").read_text("ascii") == boot() != ""
         return False
 
     def poll(self) -> Exit | None:

@@ -125,7 +125,8 @@ class Run:
             if part is not None:
                 part.start()
         last = jobs.newest(self._place.jobs)
-        if last is not None and last.take_over():
+        # where nobody is told of it, a job that was killed with its agent is gone on with at once
+        if last is not None and last.take_over(tell_lost=self._plane is not None):
             self._told(f"the job runs already: attempt {last.number} is taken over")
             self._follow(last)
             if self._checkpoints is not None:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, func, select
 from planner.model.record import Event
 from planner.model.runtime import Checkpoint, CredentialIssue, LogChunk, NodeSeen, Progress, Seat
 from planner.state import rows, tables
+from planner.state.bulk import CHUNK
 from planner.state.guards import Row
 
 
@@ -18,19 +19,20 @@ def progress(
     """Steps of one rank (each generation's first that told any, if none is given), oldest first; thinned evenly, the newest always among them."""
     c = tables.progress.c
     mine = [c.project == project, c.job == job, *([c.generation == generation] if generation is not None else [])]
-    first = select(c.generation, func.min(c.rank), func.count(), func.max(c.id)).where(*mine)
+    first = select(c.generation, func.min(c.rank)).where(*mine)
     if rank is not None:
         first = first.where(c.rank == rank)
     out: list[Progress] = []
     groups = connection.execute(first.group_by(c.generation).order_by(c.generation)).all()
     share = max(1, limit // max(1, len(groups)))
-    for number, lowest, *_ in groups:
+    for number, lowest in groups:
         wanted = [c.project == project, c.job == job, c.generation == number, c.rank == lowest]
-        numbered = select(tables.progress, func.row_number().over(order_by=c.id.desc()).label("place")).where(*wanted)
-        count = connection.execute(select(func.count()).select_from(tables.progress).where(*wanted)).scalar_one()
-        inner, every = numbered.subquery(), -(-count // share)
-        query = select(inner).where((inner.c.place - 1) % every == 0).order_by(inner.c.id)
-        out += [progress_from(row) for row in connection.execute(query).mappings()]
+        # numbers alone come out of the index; rows are read of those that are shown
+        numbers = connection.execute(select(c.id).where(*wanted).order_by(c.id.desc())).scalars().all()
+        shown = numbers[:: max(1, -(-len(numbers) // share))][::-1]
+        for start in range(0, len(shown), CHUNK):
+            query = select(tables.progress).where(c.id.in_(shown[start : start + CHUNK])).order_by(c.id)
+            out += [progress_from(row) for row in connection.execute(query).mappings()]
     return tuple(out)
 
 

@@ -112,7 +112,7 @@ def test_hypothesis_looks_for_what_breaks_a_promise(ground: Ground, bug: str) ->
     examples = settings.default.max_examples if settings.default else 25
     wanted = settings(
         max_examples=examples if not bug else max(examples, 300),
-        stateful_step_count=40,
+        stateful_step_count=90 if bug else 40,  # as long as a schedule: a fault may need a whole life to show
         suppress_health_check=list(HealthCheck),
         # that a planted fault is found is what is asked; its shortest story takes minutes
         phases=[Phase.generate] if bug else list(Phase),

@@ -342,6 +342,19 @@ def test_a_job_that_ended_while_no_agent_was_there(node: Node, plane: Plane) -> 
     assert [i["code"] for i in plane.kinds("exit")] == [5]
 
 
+def test_alone_a_job_that_was_killed_with_its_agent_is_gone_on_with_at_once(node: Node) -> None:
+    """There is nobody to be told of it, and the same command is what a person tries."""
+    del node.document["control_plane"], node.document["token_file"]
+    agent = node.start("sleep", "60")
+    pid = node.job_pid()
+    agent.kill()
+    agent.communicate()
+    os.killpg(pid, signal.SIGKILL)
+    until(lambda: not alive(pid))
+    assert done(node.start("true"))[0] == 0
+    assert node.exists("jobs/2/exit")
+
+
 def test_a_job_that_was_lost_is_said_to_be(node: Node, plane: Plane) -> None:
     agent = node.start("sleep", "60")
     pid = node.job_pid()
