@@ -21,6 +21,7 @@ from planner.placement.rank import RANKED, Judged, Unusable, judge, rank
 from planner.placement.room import room
 from planner.placement.split import may_split, splits, woven
 from planner.placement.split_words import split_notes, split_placement
+from planner.placement.standing import Standing, with_standing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,7 @@ class Policy:
     """What bends a plan besides jobs and market: the project's limits and prices, recent failures, the moment, how many to rank.
 
     unusable  by job, what its nodes could not run on; the reasons are the app's (images, secrets), the placement only obeys
+    standing  by job, what it runs on: a candidate without start-up, at its current rate
     """
 
     project: Project
@@ -43,6 +45,7 @@ class Policy:
     as_of: str
     top: int = RANKED
     unusable: Mapping[str, Unusable] = field(default_factory=dict[str, Unusable])
+    standing: Mapping[str, Standing] = field(default_factory=dict[str, Standing])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +80,19 @@ def plan(jobs: Sequence[Workload], market: Market, ledger: Ledger, policy: Polic
         alike = replace(job, name="", tags=(), env=(), priority=0)
         if alike not in judged:
             judged[alike] = judge(offers, job)
+        mine, stands = judged[alike], None
+        if job.name in policy.standing:
+            mine, stands = with_standing(offers, mine, policy.standing[job.name])
         ranking = rank(
             offers,
             job,
-            judged[alike],
+            mine,
             project=policy.project,
             ledger=ledger,
             cool=cool,
             unusable=policy.unusable.get(job.name),
             top=policy.top,
+            standing=stands,
         )
         found = None
         if may_split(job):

@@ -118,8 +118,9 @@ def rank(
     cool: dict[str, CoolDown],
     unusable: Unusable | None = None,
     top: int = RANKED,
+    standing: int | None = None,
 ) -> Ranking:
-    """The ranked set, given who holds what, what failed lately and what the job cannot run on."""
+    """The ranked set, given who holds what, what failed lately and what the job cannot run on.  `standing`: the offer that it runs on, which needs no room."""
     nodes = workload.resources.nodes
     held = held_nodes(offers, ledger)
     default = int(figure(offers.market, "default_pool_cap_nodes"))
@@ -131,6 +132,8 @@ def rank(
         bits |= unusable_bits(offers, unusable)
     networks = held_networks(offers, ledger)
     bits |= network_bits(offers, networks, nodes)
+    if standing is not None:
+        bits[standing] = judged.bits[standing]
     alive = judged.order[bits[judged.scores.index[judged.order]] == 0]
     at = alive[:top]
     return Ranking(
