@@ -35,12 +35,16 @@ PATIENCE_SECONDS: Final = 20.0
 Deliver = Callable[[Sequence[Report], datetime], Sequence[Delivered]]
 
 
+Told = Callable[[Delivered | Exception], None]
+
+
 @dataclass(slots=True, eq=False)
 class _Waiting:
     report: Report
     size: int
     loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Delivered]
+    until: float
+    tell: Told | None  # None once it was told
 
 
 class Committer:
@@ -51,19 +55,35 @@ class Committer:
         self._clock = clock
         self._metrics = metrics
         self._log = log
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(threading.Lock())
         self._queue: deque[_Waiting] = deque()
         self._bytes = 0
+        self._idle = False  # the thread waits
+        self._waking = False  # it is about to be woken
         self._thread: threading.Thread | None = None
         self._stopped = False
-        self._pending: dict[asyncio.Future[Delivered], float] = {}
+        self._pending: dict[_Waiting, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     async def submit(self, report: Report, size: int) -> Delivered:
         """What became of it.  `size`: bytes it takes while it waits.  Raises Busy."""
+        future: asyncio.Future[Delivered] = asyncio.get_running_loop().create_future()
+
+        def tell(result: Delivered | Exception) -> None:
+            if future.done():  # its caller has gone
+                return
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+        self.put(report, size, tell)
+        return await future
+
+    def put(self, report: Report, size: int, tell: Told) -> None:
+        """The same for who does not wait: `tell` is called once, in the event loop that this is called in.  Raises Busy."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Delivered] = loop.create_future()
-        waiting = _Waiting(report, size, loop, future)
+        waiting = _Waiting(report, size, loop, loop.time() + PATIENCE_SECONDS, tell)
         with self._changed:
             if self._stopped:
                 raise Busy("the server is stopping")
@@ -71,33 +91,53 @@ class Committer:
                 raise Busy("too many reports are waiting")
             self._bytes += size
             self._queue.append(waiting)
+            wake, self._waking = not self._waking, True
+        if wake:
+            # not at once: what else has arrived is read first, and goes with it
+            loop.call_soon(self._wake)
+        # one timer for all: a timer for each report costs more than all else here
+        self._pending[waiting] = None
+        if self._timer is None:
+            self._timer = loop.call_later(PATIENCE_SECONDS / 10, self._tick, loop)
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._waking = False
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="committer", daemon=True)
                 self._thread.start()
-            self._changed.notify()
-        # one timer for all: a timer for each report costs more than all else here
-        self._pending[future] = loop.time() + PATIENCE_SECONDS
-        if self._timer is None:
-            self._timer = loop.call_later(PATIENCE_SECONDS / 10, self._tick, loop)
-        try:
-            return await future
-        finally:
-            del self._pending[future]
+            elif self._idle and self._queue:
+                self._changed.notify()
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
         """Tell whoever has waited too long."""
         now = loop.time()
-        for future, until in self._pending.items():
-            if until > now:
+        late: list[_Waiting] = []
+        for waiting in self._pending:
+            if waiting.until > now:
                 break
-            if not future.done():
-                future.set_exception(Busy("the database is slow"))
+            late.append(waiting)
+        for waiting in late:
+            self._tell(waiting, Busy("the database is slow"))
         self._timer = loop.call_later(PATIENCE_SECONDS / 10, self._tick, loop) if self._pending else None
+
+    def _tell(self, waiting: _Waiting, result: Delivered | Exception) -> None:
+        tell, waiting.tell = waiting.tell, None
+        if tell is None:
+            return
+        self._pending.pop(waiting, None)
+        try:
+            tell(result)
+        except Exception as error:  # noqa: BLE001 - the others are to be told too
+            self._log.error(error)
 
     def stop(self) -> None:
         """Write what waits, then end.  Blocks."""
         with self._changed:
             self._stopped = True
+            if self._thread is None and self._queue:
+                self._thread = threading.Thread(target=self._work, name="committer", daemon=True)
+                self._thread.start()
             self._changed.notify()
         if self._thread is not None:
             self._thread.join()
@@ -110,7 +150,9 @@ class Committer:
         """Whoever waits, at least one; empty once stopped."""
         with self._changed:
             while not self._queue and not self._stopped:
+                self._idle = True
                 self._changed.wait()
+            self._idle = False
             batch: list[_Waiting] = []
             seats: set[Seat] = set()
             items = 0
@@ -139,7 +181,7 @@ class Committer:
             by_loop.setdefault(waiting.loop, []).append((waiting, result))
         for loop, answers in by_loop.items():
             try:
-                loop.call_soon_threadsafe(_answer, answers)
+                loop.call_soon_threadsafe(self._answer, answers)
             except RuntimeError:
                 continue  # the loop has ended, and with it whoever waited
 
@@ -159,12 +201,6 @@ class Committer:
                 results += self._apart([waiting], alone)
         return results
 
-
-def _answer(answers: list[tuple[_Waiting, Delivered | Exception]]) -> None:
-    for waiting, result in answers:
-        if waiting.future.done():  # its caller has gone
-            continue
-        if isinstance(result, Exception):
-            waiting.future.set_exception(result)
-        else:
-            waiting.future.set_result(result)
+    def _answer(self, answers: list[tuple[_Waiting, Delivered | Exception]]) -> None:
+        for waiting, result in answers:
+            self._tell(waiting, result)

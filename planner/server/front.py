@@ -53,10 +53,10 @@ class Front:
 
     def __init__(self, app: App, held: Held) -> None:
         self._app = app
-        self._held = held
         secure = held.services.settings.url.startswith("https:")
         more = {b"strict-transport-security": b"max-age=31536000"} if secure else {}
-        self._headers = tuple((_HEADERS | more).items())
+        self.headers = tuple((_HEADERS | more).items())
+        self.held = held
         self._unfinished = _Unfinished()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,7 +65,7 @@ class Front:
             await self._app(scope, receive, send)
             return
         began = perf_counter()
-        answer = _Sender(send, self._headers)
+        answer = _Sender(send, self.headers)
         try:
             self._limit(scope)
             body = await _body(scope, receive, _LARGER.get(scope["path"], MAX_BODY_BYTES), self._unfinished)
@@ -74,32 +74,37 @@ class Front:
             raise
         except Exception as error:  # noqa: BLE001 - the last place: what is not answered here would be printed, words and all
             await self._refuse(scope, error, answer)
-        self._done(scope, answer.status, perf_counter() - began)
+        self.done(scope, answer.status, perf_counter() - began)
 
     def _limit(self, scope: Scope) -> None:
         if scope["path"] in _OF_NODES:
             return
         address = address_of(scope)
-        self._held.strangers.check(address)
+        self.held.strangers.check(address)
         signed_in = scope["path"] in _OF_PEOPLE or scope["path"].startswith(("/v1/jobs/", "/jobs/"))
         # elsewhere nobody looks whether what is shown holds: a stranger could show another at each request
         shown = b"".join(v for name, v in scope["headers"] if signed_in and name in {b"authorization", b"cookie"})
-        self._held.people.take((address, hashlib.sha256(shown).digest() if shown else b""))
+        self.held.people.take((address, hashlib.sha256(shown).digest() if shown else b""))
 
     async def _refuse(self, scope: Scope, error: Exception, answer: _Sender) -> None:
         if answer.status:
-            self._held.log.error(error, route=route_of(scope))
+            self.held.log.error(error, route=route_of(scope))
             return
         if isinstance(error, NotSignedIn) and _page(scope):
             where = f"{_SIGN_IN}?next={quote(scope['path'])}".encode()
             await answer.whole(303, b"", (b"location", where))
             return
+        status, body, more = self.refusal(scope, error)
+        await answer.whole(status, body, *more)
+
+    def refusal(self, scope: Scope, error: Exception) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
+        """Status, body and headers that an exception becomes; counted."""
         word, reason = self._words(error)
         if word in {Refusal.UNKNOWN, "unsigned"}:
-            self._held.strangers.spend(address_of(scope))
+            self.held.strangers.spend(address_of(scope))
         if word == "failed":
-            self._held.log.error(error, route=route_of(scope))
-        self._held.metrics.refused(word)
+            self.held.log.error(error, route=route_of(scope))
+        self.held.metrics.refused(word)
         scope["skyplan.word"] = word
         more: list[tuple[bytes, bytes]] = []
         if after := answers.retry_after(word, getattr(error, "after_seconds", 0.0)):
@@ -108,7 +113,7 @@ class Front:
             more.append((b"www-authenticate", b"Bearer"))
         if word in {"too-large", "no-length", "slow"}:
             more.append((b"connection", b"close"))
-        await answer.whole(answers.status_of(word), answers.encoded(word, reason), *more)
+        return answers.status_of(word), answers.encoded(word, reason), more
 
     @staticmethod
     def _words(error: Exception) -> tuple[str, str]:
@@ -124,12 +129,13 @@ class Front:
             case _:
                 return answers.word_of(error)
 
-    def _done(self, scope: Scope, status: int, seconds: float) -> None:
+    def done(self, scope: Scope, status: int, seconds: float) -> None:
+        """Count an answer, and tell it unless it is one of thousands."""
         route = route_of(scope)
-        self._held.metrics.answered(route, status, seconds)
+        self.held.metrics.answered(route, status, seconds)
         if status < 400 and scope["path"] in _QUIET:  # noqa: PLR2004 - thousands a second, counted and not told
             return
-        self._held.log.line(
+        self.held.log.line(
             "request",
             method=scope["method"],
             route=route,

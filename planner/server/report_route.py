@@ -34,7 +34,7 @@ class ReportRoute:
         delivered = await self._held.committer.submit(report, len(body))
         if delivered.refused is not None:
             raise delivered.refused
-        text = _encoded(delivered)
+        text = encoded(delivered)
         headers = [(b"content-type", answers.JSON), (b"content-length", str(len(text)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": text})
@@ -52,7 +52,8 @@ async def session_of(held: Held, header: str, address: str) -> Session:
     return session
 
 
-def _encoded(delivered: Delivered) -> bytes:
+def encoded(delivered: Delivered) -> bytes:
+    """What a node is answered."""
     if not delivered.requests:
         return b'{"through":%d,"requests":[]}' % delivered.through
     requests = [

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +25,9 @@ import uvicorn
 
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError
+from planner.server.app import ControlPlane
 from planner.server.connections import LOOK_SECONDS, Connection, Look
+from planner.server.direct import Direct
 from planner.server.log import Bridge, Log
 
 if TYPE_CHECKING:
@@ -97,6 +100,8 @@ def serve(
 
 
 def _config(app: FastAPI, tls: tuple[str, str] | None) -> uvicorn.Config:
+    front = app.hot if isinstance(app, ControlPlane) else None
+    protocol: Any = partial(Direct, front=front) if front else Connection
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -110,7 +115,7 @@ def _config(app: FastAPI, tls: tuple[str, str] | None) -> uvicorn.Config:
         limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=STOP_SECONDS,
-        http=Connection,
+        http=protocol,
     )
     config.load()
     if tls:
