@@ -1,0 +1,158 @@
+"""Azure's prices, capacity and quotas: Retail Prices, resource SKUs with their restrictions, compute usages.  The SDK is imported when it is first needed.
+
+Prices ask for no credentials, the rest for the rights of `skyplan-catalog-reader`: `Microsoft.Compute/skus/read` and `Microsoft.Compute/locations/usages/read`.
+Azure keeps no price history: `since` changes nothing, and what holds now is read.  Spot prices are regional.
+Never run against live Azure: held to the documented API (2026-11) by servers of our own.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from planner.clouds import errors_map
+from planner.clouds.feeds import azure_ask
+from planner.clouds.feeds.again import Again
+from planner.clouds.feeds.azure_prices import SERVICE, TYPE, priced
+from planner.clouds.feeds.azure_skus import Sizes, limits, offered, sizes
+from planner.clouds.feeds.gathering import Gathering
+from planner.clouds.feeds.port import Fed, Wanted
+from planner.clouds.port import Where
+from planner.model.errors import CloudError
+
+RETAIL = "https://prices.azure.com/api/retail/prices"
+SIZES_AT_ONCE = 15
+"""Per question of prices: the filter is part of the address, which may be about 2,000 characters long."""
+
+
+class AzureFeed:
+    """One subscription.  `credential`, `client`, `session` and `retail` are for tests."""
+
+    def __init__(
+        self,
+        where: Where,
+        *,
+        again: Again | None = None,
+        credential: Any = None,
+        client: Any = None,
+        session: Any = None,
+        retail: str = RETAIL,
+    ) -> None:
+        self._where = where
+        self._again = again or Again()
+        self._credential = credential
+        self._client = client
+        self._retail = azure_ask.Retail(session or _session(), retail)
+
+    def prices(self, wanted: Wanted) -> Iterator[Fed]:
+        """See `PriceSource`."""
+        for region in wanted.regions:
+            into = Gathering(cloud="azure", region=region, wanted=wanted, source="Azure Retail Prices")
+            rows: list[object] = []
+            types = sorted(set(into.types))
+            for first in range(0, len(types), SIZES_AT_ONCE):
+                some = _read(
+                    into, self._retail.rows(_filter(region, types[first : first + SIZES_AT_ONCE]), self._again)
+                )
+                if some is None:
+                    break
+                rows += some
+            priced(rows, into)
+            yield into.fed()
+
+    def capacity(self, wanted: Wanted) -> Iterator[Fed]:
+        """See `CapacitySource`."""
+        for into, seen in self._places(wanted, "Azure resource SKUs"):
+            if seen is not None:
+                offered(seen, into)
+            yield into.fed()
+
+    def quotas(self, wanted: Wanted) -> Iterator[Fed]:
+        """See `QuotaSource`."""
+        for into, seen in self._places(wanted, "Azure compute usages"):
+            if seen is not None and seen.found:
+                usages = azure_ask.listed("usages", self._compute().usage.list, self._again, location=into.region)
+                rows = _read(into, usages)
+                limits(rows or [], seen, into)
+            yield into.fed()
+
+    def _places(self, wanted: Wanted, source: str) -> Iterator[tuple[Gathering, Sizes | None]]:
+        """Each region and what is sold there; None where nothing is wanted, or nothing was answered."""
+        if wanted.regions:
+            self._compute()
+            self._again.ask(lambda: azure_ask.token(self._credential))
+        for region in wanted.regions:
+            into = Gathering(cloud="azure", region=region, wanted=wanted, source=source)
+            if not into.types:
+                yield into, None
+                continue
+            here = f"location eq '{_quoted(region)}'"
+            skus = azure_ask.listed("skus", self._compute().resource_skus.list, self._again, filter=here)
+            rows = _read(into, skus)
+            yield into, None if rows is None else sizes(rows, into)
+
+    def _compute(self) -> Any:
+        if self._client is None:
+            self._credential = self._credential or _credential(self._where)
+            self._client = _client(self._where, self._credential)
+        return self._client
+
+
+def _read(into: Gathering, rows: Iterator[object]) -> list[object] | None:
+    """All rows of a list; None where Azure failed on the way: the rest may hold what makes another row senseless, or old."""
+    try:
+        return list(rows)
+    except CloudError as error:
+        into.failed("not read", error)
+        return None
+
+
+def _filter(region: str, types: list[str]) -> str:
+    """Consumption of some machine sizes in a region."""
+    sizes = " or ".join(f"armSkuName eq '{_quoted(one)}'" for one in types)
+    place = f"armRegionName eq '{_quoted(region)}'"
+    return f"serviceName eq '{SERVICE}' and priceType eq '{TYPE}' and {place} and ({sizes})"
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", "''")
+
+
+def _session() -> Any:
+    try:
+        import requests  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise errors_map.missing("Azure", "requests", "azure") from error
+    return requests.Session()
+
+
+def _client(where: Where, credential: Any) -> Any:
+    try:
+        from azure.mgmt.compute import ComputeManagementClient  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise errors_map.missing("Azure", "azure-mgmt-compute", "azure") from error
+    subscription = where.account or os.environ.get("ARM_SUBSCRIPTION_ID") or os.environ.get("AZURE_SUBSCRIPTION_ID")
+    if not subscription:
+        hint = "set `subscription` of the target in skyplan.yaml, or ARM_SUBSCRIPTION_ID"
+        raise errors_map.no_account("Azure", "subscription", hint)
+    connect, answer = azure_ask.TIMEOUT_SECONDS
+    return ComputeManagementClient(
+        credential, subscription, retry_total=0, connection_timeout=connect, read_timeout=answer
+    )
+
+
+def _credential(where: Where) -> Any:
+    try:
+        from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise errors_map.missing("Azure", "azure-identity", "azure") from error
+    if where.role is None:
+        return DefaultAzureCredential()
+    from planner.clouds.azure_ci import ci_credential  # noqa: PLC0415 - azure-identity
+
+    found = ci_credential(where.role, os.environ)
+    role = {"managed_identity_client_id": where.role, "workload_identity_client_id": where.role}
+    return found or DefaultAzureCredential(**role)
