@@ -1,51 +1,31 @@
-"""Prices and availability as they were observed, and moves of jobs as they were decided.  Observations only grow; a move goes on by compare-and-swap.
+"""The history: prices and capacity as they were observed, kept for good, and moves of jobs as they were decided.
 
-Decides nothing about markets: what a series, a pool or a move's document means is for who writes them.
+Observations only grow (`history_write` says what is new, `history_read` what stands); a move goes on by compare-and-swap.  Decides nothing about markets: what a
+pool or a move's document means is for who writes them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert, select, update
 
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import StateConflict
+from planner.model.readings import CapacityReading, PriceReading, QuotaReading
 from planner.model.record import stamp
-from planner.state import bulk, tables
+from planner.state import history_keep, history_quotas, history_read, tables
 from planner.state.engine import open_engine
+from planner.state.history_values import EPOCH, PriceWindow, Quota, Quotes, Recorded, Seen, Steps, Stored, us
+from planner.state.history_write import Recording
 from planner.state.transactions import reading, writing
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
-
-MICRO = 1_000_000
-BATCH = 500
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricePoint:
-    """A price that was observed: of a series (an offer's id), in millionths of a USD."""
-
-    series: str
-    observed_at: str
-    micro_usd: int
-    source: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AvailabilityPoint:
-    """What was observed of a pool, in one word of the source's."""
-
-    pool: str
-    observed_at: str
-    source: str
-    word: str
-    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,39 +49,94 @@ class History:
     def __init__(self, engine: Engine, project: str) -> None:
         self._engine = engine
         self._project = project
+        self._lines: dict[tuple[str, str], int] = {}
 
     @classmethod
-    def open(cls, url: str, project: str, *, upgrade: bool = True) -> History:
-        """Connect, and migrate where `upgrade`.  Raises MissingPart, InputError."""
-        return cls(open_engine(url, upgrade=upgrade), project)
+    def open(cls, url: str, project: str, *, upgrade: bool = True, make: bool = True) -> History:
+        """Connect, and migrate where `upgrade`; `make` where there is none.  Raises MissingPart, InputError."""
+        # a file is opened each time (0.3 ms): one that was put in its place is then the one that is written to
+        kept = 0 if url.startswith("sqlite") else 1
+        return cls(open_engine(url, upgrade=upgrade, make=make, connections=kept), project)
 
     def close(self) -> None:
         """Let the database go."""
         self._engine.dispose()
 
-    def observe(self, prices: Sequence[PricePoint] = (), availability: Sequence[AvailabilityPoint] = ()) -> None:
-        """Note observations; one that is known already stays as it is."""
-        price_rows = [{n: getattr(p, n) for n in ("series", "observed_at", "micro_usd", "source")} for p in prices]
-        seen = [{n: getattr(a, n) for n in ("pool", "observed_at", "source", "word", "detail")} for a in availability]
+    # prices and capacity
+
+    def record(
+        self, readings: Iterable[PriceReading | CapacityReading], *, now: datetime, live: bool = True
+    ) -> Recorded:
+        """Keep what is new in readings, all of them or (where one raises, or we die) none.  Raises Unavailable.
+
+        `live`: what the source says now, so that a price counts as confirmed at `now`, whenever it was set.  Otherwise it is recorded history:
+        it counts as known at its own time.
+        """
+        try:
+            with writing(self._engine) as connection:
+                return Recording(connection, self._lines, now=now, live=live).take(readings)
+        except BaseException:
+            self._lines.clear()  # numbers that were given in it are not
+            raise
+
+    def as_of(self, at: datetime | None = None, series: Sequence[str] | None = None) -> Quotes:
+        """Prices of those series, or all: as of `at`, by what was known then; now where None.  Raises Unavailable."""
+        with reading(self._engine) as connection:
+            return history_read.quotes(connection, None if at is None else us(at), series)
+
+    def changes(self, series: Sequence[str], since: datetime, until: datetime) -> dict[str, Steps]:
+        """By series, its prices over that time; the first is the one that held at `since`.  One without any is left out."""
+        with reading(self._engine) as connection:
+            return history_read.changes(connection, series, us(since), us(until))
+
+    def window(self, series: str, since: datetime, until: datetime) -> PriceWindow | None:
+        """Its least, median and greatest price over that time, and how much it varied; None without a price."""
+        steps = self.changes([series], since, until).get(series)
+        return history_read.window(steps) if steps else None
+
+    def capacity_as_of(self, at: datetime, series: Sequence[str] | None = None) -> dict[str, Seen]:
+        """By series, what was seen last, by what was known at `at`."""
+        with reading(self._engine) as connection:
+            return history_read.capacity(connection, us(at), series)
+
+    def capacity_changes(self, series: Sequence[str], since: datetime, until: datetime) -> dict[str, tuple[Seen, ...]]:
+        """By series, what was seen over that time, oldest first, after the last word before it."""
+        with reading(self._engine) as connection:
+            return history_read.capacity_changes(connection, series, us(since), us(until))
+
+    def failures(self, since: datetime, at: datetime, series: Sequence[str] | None = None) -> tuple[Seen, ...]:
+        """What was refused or taken back from `since` to `at`, oldest first; a failure that lasts is told once an hour."""
+        with reading(self._engine) as connection:
+            return history_read.failures(connection, us(since), us(at), series)
+
+    def last_failure(self, series: str | Sequence[str], at: datetime) -> Seen | None:
+        """The newest failure of a series, or of all series of a pool, by what was known at `at`."""
+        names = [series] if isinstance(series, str) else list(series)
+        found = self.failures(EPOCH, at, names)
+        return found[-1] if found else None
+
+    def record_quotas(self, target: str, quotas: Iterable[QuotaReading]) -> Recorded:
+        """Keep what is new in a target's quotas."""
         with writing(self._engine) as connection:
-            for table, rows in ((tables.price, price_rows), (tables.availability, seen)):
-                for at in range(0, len(rows), BATCH):
-                    bulk.put(connection, table, rows[at : at + BATCH], bulk.IGNORE)
+            return history_quotas.record(connection, self._project, target, quotas)
 
-    def prices(self, series: str, *, since: str = "", until: str = "9999") -> tuple[PricePoint, ...]:
-        """A series from `since` on and before `until`, oldest first."""
-        c = tables.price.c
-        query = select(tables.price).where(c.series == series, c.observed_at >= since, c.observed_at < until)
+    def quotas(self, target: str | None = None, at: datetime | None = None) -> tuple[Quota, ...]:
+        """The project's quotas as they were last read, until `at`."""
         with reading(self._engine) as connection:
-            return tuple(PricePoint(**row) for row in connection.execute(query.order_by(c.observed_at)).mappings())
+            return history_quotas.read(connection, self._project, target, at)
 
-    def availability(self, pool: str, *, since: str = "") -> tuple[AvailabilityPoint, ...]:
-        """What was observed of a pool from `since` on, oldest first."""
-        c = tables.availability.c
-        query = select(tables.availability).where(c.pool == pool, c.observed_at >= since)
+    def stored(self) -> Stored:
+        """How much there is."""
         with reading(self._engine) as connection:
-            found = connection.execute(query.order_by(c.observed_at, c.source)).mappings()
-            return tuple(AvailabilityPoint(**row) for row in found)
+            return history_keep.stored(connection)
+
+    def compact(self, keep_since: datetime, every: timedelta | None) -> int:
+        """Thin what is older than `keep_since` to one change per `every` and series, or remove it; the price that holds at `keep_since`, and the newest of each series, stay.
+        Returns how many rows went.
+        """
+        return history_keep.compact(self._engine, us(keep_since), every)
+
+    # moves
 
     def decide(
         self, job: str, from_generation: int, reason: str, document: Mapping[str, Any], at: datetime, *, status: str

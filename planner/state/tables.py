@@ -22,6 +22,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from planner.state.market_tables import made
+
 metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
@@ -395,11 +397,7 @@ member = Table(
 
 # markets and moves
 
-price = Table("price", metadata, _key("series"), _key("observed_at"), _big("micro_usd"), _text("source"))
-
-availability = Table(
-    "availability", metadata, _key("pool"), _key("observed_at"), _key("source"), _text("word"), _text("detail")
-)
+markets = made(metadata)
 
 migration = Table(
     "migration",

@@ -10,10 +10,9 @@ import psycopg
 import pytest
 
 from planner.model.errors import InputError, Unavailable
-from planner.model.record import stamp
 from planner.model.runtime import Candidate, Kind, checkpoint_mac, checkpoint_message
 from planner.state import engine
-from planner.state.history import History, PricePoint
+from planner.state.history import History
 from planner.state.record import Record
 from planner.state.runtime import Runtime
 from tests.contract.beds import MINUTE, NOW, PROJECT, Bed, item, report, seat, told
@@ -81,8 +80,8 @@ def test_a_database_that_is_away_is_said_to_be(made: str, tmp_path: Path) -> Non
         lambda: record.renew(lease, NOW, MINUTE),
         lambda: record.writer(lease),
         lambda: writer.event(None, NOW, "x", "y"),
-        lambda: history.prices("s"),
-        lambda: history.observe([PricePoint(series="s", observed_at=stamp(NOW), micro_usd=1, source="t")]),
+        history.as_of,
+        lambda: history.record([], now=NOW),
     ):
         with pytest.raises(Unavailable, match="does not answer"):
             asked()
