@@ -25,6 +25,7 @@ from planner.model.diagnostic import Diagnostic
 from planner.model.errors import SkyplanError, StalePlan, StateConflict, TerraformError
 from planner.model.record import LIVE, Attempt, Node, Run, RunStatus
 from planner.model.stack import WIREGUARD_PORT, rank_key
+from planner.state.moves import under_way
 
 if TYPE_CHECKING:
     from planner.app.ports import Ports
@@ -72,9 +73,11 @@ class Applied:
 
 
 def apply(order: Order, ports: Ports) -> Applied:
-    """Raises InputError (SKY-IAM-504), LeaseHeld, StalePlan (303, 318, 324), TerraformError (310, 311, 317), StateConflict, CloudError."""
+    """Raises InputError (SKY-IAM-504), LeaseHeld, StalePlan (303, 318, 324, SKY-MOVE-419), TerraformError (310, 311, 317), StateConflict, CloudError."""
     plan = order.plan
     with held(ports, plan.name, wait_seconds=order.lease_timeout) as lease:
+        if move := ports.record.open_move(plan.name):
+            raise StalePlan([under_way(move)])
         writer = ports.record.writer(lease)
         seen = len(ports.record.attempts(plan.name))
         refused: list[Refused] = []

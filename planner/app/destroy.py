@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from planner.app.lease import held
 from planner.app.prepare import NETWORK_WAIT_SECONDS
-from planner.app.recover import close
+from planner.app.recover import close, end_nodes
 from planner.app.steps import destroy_all, destroy_stack, end
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import CloudError, InputError
+from planner.model.migration import MigrationStatus
 from planner.model.record import LIVE, RunStatus, Stack, StackStatus
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def destroy(job: str, ports: Ports, *, keep_network: bool = False, lease_timeout
     with held(ports, job, wait_seconds=lease_timeout) as lease:
         writer = ports.record.writer(lease)
         _settle(ports, writer)
+        _close_move(ports, writer)
         mine = ports.record.stacks(job)
         computes = [s for s in mine if s.kind == "compute"]
         destroy_all(ports, writer, computes)
@@ -66,12 +68,21 @@ def _settle(ports: Ports, writer: Writer) -> None:
         writer.abandoned(intent.id, ports.clock.now(), "its process died; ended by destroy")
 
 
+def _close_move(ports: Ports, writer: Writer) -> None:
+    """A move that is under way is over before its stacks go, so that nobody goes on with it after a crash of ours."""
+    move = ports.record.open_move(writer.job)
+    if move is not None and writer.give_up(move, ports.clock.now(), "the job is destroyed") is None:
+        writer.go_on(move, ports.clock.now(), "the job is destroyed", status=MigrationStatus.RETIRED.value)
+
+
 def _close_runs(ports: Ports, writer: Writer) -> None:
     for run in ports.record.runs(writer.job):
         if run.status is RunStatus.STARTING:
             writer.run_status(run.generation, RunStatus.FAILED, ports.clock.now(), "destroyed before it ran")
         elif run.status in LIVE:
             close(ports, writer, run)
+        else:
+            end_nodes(ports, writer, run)
 
 
 def _end_leaks(ports: Ports, writer: Writer) -> tuple[str, ...]:

@@ -222,10 +222,18 @@ class _Pass:
         return doomed, unknown, frozenset(place for place, there in seen.items() if there is None)
 
     def _condemned(self, run: Run, machine: Instance, now: datetime, exits: Mapping[int, Exit | None]) -> str:
-        why = over(run, now, exits[run.generation])
+        why = self._over(run, now, exits)
         if run.status is RunStatus.LOST and not run.fenced_at and self._alive(run, now):
             return past_its_end(run, now)  # `sync` was wrong, or a listing was: it reports
         return why or self._off(run, machine, now)
+
+    def _over(self, run: Run, now: datetime, exits: Mapping[int, Exit | None]) -> str:
+        """As `over`; but what a move leaves is that move's to end, once its replacement has made progress."""
+        if run.fenced_at and run.status in LIVE:
+            move = self.ports.record.open_move(run.job)
+            if move is not None and move.from_generation == run.generation:
+                return past_its_end(run, now)
+        return over(run, now, exits[run.generation])
 
     def _strange(self, run: Run | None, machine: Instance) -> str:
         """Why no run owns the machine; "" where one does or, still being launched, may."""
@@ -277,7 +285,7 @@ class _Pass:
         for run in runs:
             places = {(p.cloud, p.target, p.region) for p in run.parts}
             if run.status in LIVE and run.status is not RunStatus.LOST and run.generation not in holding:
-                why = over(run, now, exits[run.generation])
+                why = self._over(run, now, exits)
                 found += [(run, why)] if why and not places & silent else []
         return found
 

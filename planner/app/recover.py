@@ -119,6 +119,14 @@ def finish_ending(ports: Ports, writer: Writer, run: Run, stacks: Sequence[Stack
     destroy_all(ports, writer, stacks)
     if run.status in LIVE:
         close(ports, writer, run)
+    else:
+        end_nodes(ports, writer, run)
+
+
+def end_nodes(ports: Ports, writer: Writer, run: Run) -> None:
+    """Note the end of nodes of a run that is over, as it is for one that a reverted move had launched."""
+    if left := ended(ports.record.nodes(run.job, run.generation)):
+        writer.seen(run.generation, left, run.status, ports.clock.now(), "destroyed")
 
 
 def close(ports: Ports, writer: Writer, run: Run) -> None:

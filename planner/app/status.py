@@ -60,8 +60,11 @@ def status(record: Record, jobs: Sequence[str] = ()) -> tuple[JobStatus, ...]:
 
 
 def shown(runs: Sequence[Run]) -> Run | None:
-    """The one that holds capacity, else the newest."""
+    """The one that holds capacity, else the newest.  Of two that a move has side by side: the older one, until it is fenced."""
     holding = [r for r in runs if r.status in HOLDING or r.status is RunStatus.LOST]
+    computing = [r for r in holding if r.status in {RunStatus.RUNNING, RunStatus.DEGRADED} and not r.fenced_at]
+    if len(holding) > 1 and computing and holding[-1].cut is None:
+        return computing[0]
     return holding[-1] if holding else (runs[-1] if runs else None)
 
 

@@ -15,8 +15,9 @@ from planner.app.lookup import instance_type
 from planner.app.recover import IMPORTED, take_in
 from planner.app.steps import stack_of
 from planner.model.diagnostic import Diagnostic, Severity
-from planner.model.errors import InputError, TerraformError
+from planner.model.errors import InputError, StalePlan, TerraformError
 from planner.model.record import LIVE, Action, Node, NodeStatus, Run, RunStatus, StackStatus
+from planner.state.moves import under_way
 
 if TYPE_CHECKING:
     from planner.app.ports import Ports
@@ -46,20 +47,23 @@ class Foreign:
 
 
 def sync(job: str, ports: Ports, *, foreign: Foreign | None = None, lease_timeout: float = 0.0) -> Synced:
-    """Raises InputError (323) for an unknown job without a plan, LeaseHeld, TerraformError, CloudError."""
+    """Raises InputError (323) for an unknown job without a plan, StalePlan (SKY-MOVE-419), LeaseHeld, TerraformError, CloudError."""
     if foreign is None and ports.record.job(job) is None:
         summary = f"no job `{job}` in project `{ports.project.name}` was ever applied"
         hint = "give its plan file and --generation to take in what a pipeline of your own applied"
         raise InputError([Diagnostic(code="SKY-APPLY-323", summary=summary, hint=hint)])
     with held(ports, job, wait_seconds=lease_timeout) as lease:
         writer = ports.record.writer(lease)
+        move = ports.record.open_move(job)
+        if foreign and move:
+            raise StalePlan([under_way(move)])
         warnings = _unfinished(ports, writer)
         taken = _take_in(foreign, ports, writer) if foreign else ()
         lost: list[tuple[str, int]] = []
         strangers: list[str] = []
         for run in ports.record.runs(job):
             if run.status in LIVE:
-                gone, unknown = _look(run, ports, writer)
+                gone, unknown = look(run, ports, writer)
                 lost += [(run.id, rank) for rank in gone]
                 strangers += unknown
     warnings += [
@@ -69,7 +73,7 @@ def sync(job: str, ports: Ports, *, foreign: Foreign | None = None, lease_timeou
     return Synced(job=job, taken_in=taken, lost=tuple(lost), strangers=tuple(strangers), warnings=tuple(warnings))
 
 
-def _look(run: Run, ports: Ports, writer: Writer) -> tuple[list[int], list[str]]:
+def look(run: Run, ports: Ports, writer: Writer) -> tuple[list[int], list[str]]:
     """Ranks newly lost, and machines of this generation that are no node."""
     alive = {
         i.id

@@ -1,0 +1,455 @@
+"""A job's move, carried out: new nodes, checkpoint, cut-over, progress, and only then the end of the old nodes.  Touches compute stacks alone.
+
+    proposed   the places of the diff are tried in order until one runs; its nodes hold (`planner.state.moves`)
+    launched   the old nodes are asked for a checkpoint and compute on until it is durable
+    saved      the hold is off: the new nodes' first act is the cut, which fences the old ones
+    cut_over   they go on from the newest whole checkpoint, and must get beyond it
+    verified   the old compute stacks are destroyed
+    retired    done
+
+Each status is written when it is reached, after the act and before the next one's; whoever comes after a crash at any moment goes on from there.  Until the cut
+has begun a move that cannot go on is reverted: the new nodes end, the old ones never noticed.  After it there is no way back, and nothing is retired before the new
+nodes made progress.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from planner.app import secrets_guard
+from planner.app.launch import launch, run_of
+from planner.app.lease import held
+from planner.app.lookup import instance_type
+from planner.app.migrate_judge import WORKS, judge
+from planner.app.migrate_places import Places
+from planner.app.recover import end_nodes, finish_ending, recover
+from planner.app.steps import Refused
+from planner.app.sync import look
+from planner.migration.document import from_document as diff_from
+from planner.migration.document import to_document as diff_document
+from planner.model import plan as plans
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import InputError, StalePlan
+from planner.model.migration import MigrationDiff, MigrationReason, MigrationStatus
+from planner.model.record import Run, RunStatus, moment, stamp
+from planner.model.runtime import Refused as NodesRefused
+from planner.model.runtime import Seat
+from planner.spec.normal import workload_from_document
+from planner.state.moves import under_way
+
+if TYPE_CHECKING:
+    from planner.app.ports import Ports
+    from planner.model.plan import PlacementPlan
+    from planner.state.history import Move
+    from planner.state.runtime import Runtime
+    from planner.state.writer import Writer
+
+TICK_SECONDS = 2.0
+LOOK_SECONDS = 30.0
+"""So often while it waits the clouds are asked whether the nodes are there."""
+_UNTIL = re.compile(r" until (\S+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """How long each step may take.  `notice_seconds`: for a checkpoint where the cloud takes the nodes back and does not say when."""
+
+    checkpoint_seconds: float = 900.0
+    notice_seconds: float = 120.0
+    cut_seconds: float = 1800.0
+    progress_seconds: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to carry out.
+
+    diff, plan   None: go on with the move that is under way
+    barred       offer ids that may not be tried any more, with the reason
+    revert       give the move up, while that can be
+    """
+
+    job: str
+    diff: MigrationDiff | None = None
+    plan: PlacementPlan | None = None
+    barred: Mapping[str, str] = field(default_factory=dict[str, str])
+    revert: bool = False
+    waits: Waits = field(default_factory=Waits)
+    lease_timeout: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migrated:
+    """How far the move came.  `run`: the new one, if it was launched; `problems`: why it came no further, () where it did all that was asked."""
+
+    move: Move
+    run: Run | None
+    changed: bool
+    problems: tuple[Diagnostic, ...] = ()
+
+    @property
+    def status(self) -> MigrationStatus:
+        """Of the move."""
+        return MigrationStatus(self.move.status)
+
+
+def migrate(order: Order, ports: Ports, nodes: Runtime) -> Migrated:
+    """Carry a move out, or go on with it.
+
+    Raises InputError, LeaseHeld, StalePlan (SKY-MOVE-408, 419, 422, 423, 425: nothing was begun), StateConflict, TerraformError, CloudError.
+    """
+    with held(ports, order.job, wait_seconds=order.lease_timeout) as lease:
+        writer = ports.record.writer(lease)
+        move = ports.record.open_move(order.job)
+        if move is None:
+            last = _last(order, ports, writer)
+            if last is not None:
+                return last
+            move = _begin(order, ports, writer)
+        elif order.diff is not None and diff_document(order.diff) != move.document["diff"]:
+            raise StalePlan([under_way(move)])
+        return _Moving(order, ports, nodes, writer, move).go()
+
+
+def _last(order: Order, ports: Ports, writer: Writer) -> Migrated | None:
+    """The newest move where it is what was asked for and over; what it may have left half made is finished."""
+    last = next(reversed(ports.record.moves(order.job)), None)
+    if last is None or (order.diff is not None and diff_document(order.diff) != last.document.get("diff")):
+        if order.diff is None:
+            summary = f"no move of `{order.job}` is under way"
+            raise InputError(
+                [Diagnostic(code="SKY-MOVE-422", summary=summary, hint="give a diff that `skyplan replan` wrote")]
+            )
+        return None
+    if order.diff is not None and last.status == MigrationStatus.REVERTED and not order.revert:
+        return None  # it was given up, and is tried again
+    recover(ports, writer, resume=lambda _: False)
+    return Migrated(move=last, run=_run(ports, last), changed=False)
+
+
+def _begin(order: Order, ports: Ports, writer: Writer) -> Move:
+    """Judge the diff, and write it down with its plan: whoever goes on after a crash needs no file."""
+    diff, plan = order.diff, order.plan
+    if diff is None or plan is None or order.revert:
+        raise InputError([Diagnostic(code="SKY-MOVE-422", summary=f"no move of `{order.job}` is under way")])
+    secrets_guard.refuse_plan(plan)
+    judge(diff, Places(plan=plan, workload=workload_from_document(plan.job), to=diff.to, barred=order.barred), ports)
+    document = {"diff": diff_document(diff), "plan": plans.to_document(plan)}
+    return writer.decide(diff.standing.generation, diff.reason.value, document, ports.clock.now())
+
+
+def _run(ports: Ports, move: Move) -> Run | None:
+    return next((r for r in ports.record.runs(move.job) if r.generation == move.to_generation), None)
+
+
+class _Stop(Exception):
+    """The move comes no further now.  `revert`: and is given up, if that can be.  `over`: and is closed as it is, for there is nothing to go on with."""
+
+    def __init__(
+        self, code: str, summary: str, *, revert: bool = False, over: bool = False, more: tuple[Diagnostic, ...] = ()
+    ) -> None:
+        super().__init__(summary)
+        self.diagnostics = (Diagnostic(code=code, summary=summary), *more)
+        self.revert, self.over = revert, over
+
+
+class _Moving:
+    """One process's work on a move, from whatever status it has."""
+
+    def __init__(self, order: Order, ports: Ports, nodes: Runtime, writer: Writer, move: Move) -> None:
+        self._order, self._nodes, self._writer, self._move = order, nodes, writer, move
+        self._ports = replace(ports, synth=secrets_guard.guarded(ports.synth))
+        self._diff = diff_from(move.document["diff"], f"move {move.id}")
+        plan = plans.from_document(move.document["plan"], f"move {move.id}")
+        workload = workload_from_document(plan.job)
+        self._places = Places(plan=plan, workload=workload, to=self._diff.to, barred=order.barred)
+        self._saves = workload.checkpoint is not None
+        self._refused: list[Refused] = []
+
+    def go(self) -> Migrated:
+        """To the end, or to where it cannot go on."""
+        if self._order.revert:
+            return self._stopped(_Stop("SKY-MOVE-420", "it was asked to be given up", revert=True))
+        try:
+            self._clean_up()
+            while True:
+                match MigrationStatus(self._move.status):
+                    case MigrationStatus.PROPOSED:
+                        self._launch()
+                    case MigrationStatus.LAUNCHED:
+                        self._save()
+                    case MigrationStatus.SAVED:
+                        self._release()
+                    case MigrationStatus.CUT_OVER:
+                        self._verify()
+                    case MigrationStatus.VERIFIED:
+                        self._retire()
+                    case MigrationStatus.RETIRED | MigrationStatus.REVERTED:
+                        return Migrated(move=self._move, run=self._new(), changed=True)
+        except _Stop as stop:
+            return self._stopped(stop)
+
+    # what an earlier process left
+
+    def _clean_up(self) -> None:
+        """Finish or undo what died half made.  A launch of this move goes on."""
+        try:
+            recover(self._ports, self._writer, resume=lambda run: run.generation == self._move.to_generation)
+        except Refused as answer:
+            self._note(answer)
+            recover(self._ports, self._writer, resume=lambda _: False)
+
+    # proposed
+
+    def _launch(self) -> None:
+        if self._diff.reason is MigrationReason.INTERRUPTION:
+            self._ask()
+        run = self._new()
+        if run is None or run.status is not RunStatus.RUNNING:
+            run = self._first_that_runs()
+        self._go_on(MigrationStatus.LAUNCHED, f"{run.id} is up on {run.offer_id}, and holds")
+
+    def _first_that_runs(self) -> Run:
+        ports, reasons = self._ports, list[Diagnostic]()
+        for p, why in self._places.open(ports, [r for r in ports.record.runs(self._move.job) if r.status in WORKS]):
+            if why:
+                reasons.append(Diagnostic(code="SKY-MOVE-408", summary=f"{p.offer_id}: {why}"))
+                ports.tell("", f"{p.offer_id}: passed over: {why}")
+                continue
+            ports.tell("", f"launching {p.nodes} x {p.instance_type} ({p.capacity}) in {p.zone or p.region}")
+            kind, plan = instance_type(ports.market, p), self._places.plan
+            limits = self._places.workload.constraints
+            wanted = run_of(plan, p, limits, gpus=p.nodes * kind.gpu_count, vcpus=p.nodes * kind.vcpus)
+            run = self._writer.issue(wanted, ports.clock.now())
+            self._move = self._writer.go_on(self._move, ports.clock.now(), to_generation=run.generation)
+            try:
+                launch(ports, self._writer, run, self._places.stack(ports, p, run.generation))
+            except Refused as answer:
+                self._note(answer)
+                continue
+            return next(r for r in ports.record.runs(run.job) if r.generation == run.generation)
+        reasons += [
+            Diagnostic(
+                code="SKY-APPLY-310", summary=f"{r.stack}: {r.code or r.kind}: {r.error}", hint="it is remembered"
+            )
+            for r in self._refused
+        ]
+        raise _Stop("SKY-MOVE-420", "none of the diff's places could be launched", revert=True, more=tuple(reasons))
+
+    def _note(self, answer: Refused) -> None:
+        self._refused.append(answer)
+        self._ports.tell("", f"{answer.stack}: refused: {answer.code or answer.kind}")
+
+    # launched
+
+    def _save(self) -> None:
+        """Until the record has a checkpoint of the old run at or beyond the step at which it was asked."""
+        old = self._old()
+        if self._diff.reason is MigrationReason.RECOVERY or not self._saves or old.status not in WORKS:
+            self._saved(
+                None, f"nobody computes: the newest checkpoint there is counts ({old.id} is {old.status.value})"
+            )
+            return
+        since = self._ask()
+        until = since + timedelta(seconds=self._order.waits.checkpoint_seconds)
+        taken = self._diff.reason is MigrationReason.INTERRUPTION
+        if taken:
+            until = min(until, self._notice() or since + timedelta(seconds=self._order.waits.notice_seconds))
+        step = int(self._move.document["asked"]["step"])
+
+        def durable() -> bool:
+            return (self._newest(old.generation) or -1) >= step
+
+        self._until(lambda: durable() or self._old().status is not RunStatus.RUNNING, until)
+        if durable():
+            newest = self._newest(old.generation)
+            self._saved(newest, f"the checkpoint of step {newest} is durable; it was asked for at step {step}")
+        elif taken:
+            self._saved(None, "the notice has run out: the newest checkpoint there is counts")
+        elif self._look() or self._old().status is not RunStatus.RUNNING:
+            self._saved(None, f"{old.id} is lost: the newest checkpoint there is counts")
+        else:
+            self._not_over()
+            words = f"{old.id} was asked for a checkpoint at step {step}, and none is durable in time"
+            raise _Stop("SKY-MOVE-425", words, revert=True)
+
+    def _ask(self) -> datetime:
+        """Ask the old nodes for a checkpoint, once; when that was.  The step is written down before: it must not move with the job."""
+        document, job = self._move.document, self._move.job
+        if "asked" not in document:
+            told = self._nodes.recent(job, generation=self._move.from_generation, limit=1)
+            asked = {"at": stamp(self._ports.clock.now()), "step": max((p.step for p in told), default=0)}
+            self._move = self._writer.go_on(self._move, self._ports.clock.now(), document={**document, "asked": asked})
+        reason = f"move {self._move.id} ({self._diff.reason.value})"
+        seat = Seat(job=job, generation=self._move.from_generation, rank=0)
+        if not any(r.reason == reason for r in self._nodes.requests(seat)):
+            ends = self._notice() if self._diff.reason is MigrationReason.INTERRUPTION else None
+            deadline, now = stamp(ends) if ends else "", self._ports.clock.now()
+            with suppress(NodesRefused):  # its run is over: what it saved counts
+                self._nodes.request(job, seat.generation, "checkpoint", reason, now, deadline)
+        return moment(self._move.document["asked"]["at"])
+
+    def _notice(self) -> datetime | None:
+        """Until when the cloud leaves the old nodes, by the newest notice that they told."""
+        for event in reversed(self._ports.record.events(self._move.job)):
+            if event.kind == "notice" and event.generation == self._move.from_generation:
+                found = _UNTIL.search(event.text)
+                with suppress(ValueError):
+                    return moment(found[1]) if found else None
+        return None
+
+    def _newest(self, generation: int) -> int | None:
+        """The newest step that a generation has told to be durable."""
+        found = self._nodes.checkpoints(self._move.job)
+        return max((c.step for c in found if c.generation == generation), default=None)
+
+    def _saved(self, step: int | None, text: str) -> None:
+        self._go_on(MigrationStatus.SAVED, text, document={**self._move.document, "saved": step})
+
+    # saved
+
+    def _release(self) -> None:
+        """The hold is off.  Wait for the new nodes' cut."""
+        until = self._ports.clock.now() + timedelta(seconds=self._order.waits.cut_seconds)
+        if self._saves and not self._until(self._cut_over, until):
+            words = "the new nodes have not begun their cut in time"
+            raise _Stop("SKY-MOVE-420", words, revert=True)
+        self._go_on(
+            MigrationStatus.CUT_OVER, "the old nodes are fenced" if self._saves else "there is nothing to go on from"
+        )
+
+    def _cut_over(self) -> bool:
+        new = self._new()
+        return self._old().fenced_at is not None or (new is not None and new.cut is not None)
+
+    # cut over
+
+    def _verify(self) -> None:
+        """Until the new run has told a step beyond the one it resumed at, or ended well."""
+        new = self._new()
+        assert new is not None  # noqa: S101 - it was launched
+        waits = self._order.waits
+        start = 0
+        if self._saves:
+            until = self._ports.clock.now() + timedelta(seconds=waits.cut_seconds)
+            if not self._until(lambda: self._nodes.cut(new.job, new.generation) is not None, until):
+                raise _Stop("SKY-MOVE-421", f"{new.id} has chosen no checkpoint to go on from")
+            start = self._resumed(new)
+        until = self._ports.clock.now() + timedelta(seconds=waits.progress_seconds)
+        if not self._until(lambda: self._beyond(new, start), until):
+            raise _Stop("SKY-MOVE-421", f"{new.id} resumed at step {start} and made no progress")
+        self._go_on(MigrationStatus.VERIFIED, f"{new.id} resumed at step {start} and goes on")
+
+    def _resumed(self, new: Run) -> int:
+        """The step of its cut, which must name the newest whole checkpoint that the old run told of."""
+        cut = self._nodes.cut(new.job, new.generation)
+        step = cut.chosen.step if cut and cut.chosen else 0
+        wrong = {uri for uri, _ in cut.skipped} if cut else set[str]()
+        told = [c for c in self._nodes.checkpoints(new.job) if c.generation == self._move.from_generation]
+        newest = max((c.step for c in told if c.uri not in wrong), default=0)
+        if step < newest:
+            words = f"{new.id} resumed at step {step}, and the newest whole checkpoint is of step {newest}"
+            raise _Stop("SKY-MOVE-421", words)
+        return step
+
+    def _beyond(self, new: Run, start: int) -> bool:
+        told = self._nodes.recent(new.job, generation=new.generation, limit=1)
+        if told and told[-1].step > start:
+            return True
+        now = self._new()
+        if now is None or now.status is not RunStatus.EXITED:
+            return False
+        codes = [s.exit_code for s in self._nodes.seen(new.job, new.generation)]
+        if any(codes):
+            raise _Stop("SKY-MOVE-421", f"{new.id} ended with code {max(filter(None, codes))}")
+        return True
+
+    # verified
+
+    def _retire(self) -> None:
+        self._end(lambda generation: generation < (self._move.to_generation or 0))
+        self._go_on(MigrationStatus.RETIRED, "the old compute stacks are gone")
+
+    # the other way
+
+    def _stopped(self, stop: _Stop) -> Migrated:
+        if stop.over:
+            # the old nodes are fenced for good, and cost money; where the job goes on is for the next plan to say
+            self._end(lambda generation: generation < (self._move.to_generation or 0))
+            self._go_on(MigrationStatus.RETIRED, str(stop))
+        if not stop.revert:
+            return Migrated(move=self._move, run=self._new(), changed=True, problems=stop.diagnostics)
+        reverted = self._writer.give_up(self._move, self._ports.clock.now(), str(stop))
+        if reverted is None:
+            words = "the new nodes have begun their cut: there is no way back; `skyplan migrate` goes on"
+            late = Diagnostic(code="SKY-MOVE-421", summary=words)
+            return Migrated(move=self._move, run=self._new(), changed=False, problems=(*stop.diagnostics, late))
+        self._move = reverted
+        self._ports.tell("", f"given up: {stop}; the new nodes are ended, the old ones compute on [SKY-MOVE-420]")
+        recover(self._ports, self._writer, resume=lambda _: False)
+        self._end(lambda generation: generation > reverted.from_generation)
+        asked = self._order.revert
+        return Migrated(move=reverted, run=None, changed=True, problems=() if asked else stop.diagnostics)
+
+    def _end(self, which: Callable[[int], bool]) -> None:
+        """The compute stacks of some generations, and their runs."""
+        record, job = self._ports.record, self._move.job
+        for run in record.runs(job):
+            stacks = [s for s in record.stacks(job) if s.kind == "compute" and s.generation == run.generation]
+            if which(run.generation) and stacks:
+                finish_ending(self._ports, self._writer, run, stacks)
+            elif which(run.generation):
+                end_nodes(self._ports, self._writer, run)
+
+    # waiting
+
+    def _until(self, what: Callable[[], bool], until: datetime) -> bool:
+        """Wait for it; False when the time is over.  Raises _Stop where the old job has ended before the cut, or the new nodes are gone."""
+        looked = self._ports.clock.now()
+        while not what():
+            now = self._ports.clock.now()
+            if now >= until:
+                return False
+            if now >= looked + timedelta(seconds=LOOK_SECONDS):
+                looked = now
+                self._look()
+            self._not_over()
+            self._ports.clock.sleep(TICK_SECONDS)
+        return True
+
+    def _look(self) -> bool:
+        """Ask the clouds who is there; whether the old run has lost nodes."""
+        lost = {
+            run.generation
+            for run in (self._old(), self._new())
+            if run and run.status in WORKS and look(run, self._ports, self._writer)[0]
+        }
+        return self._move.from_generation in lost
+
+    def _not_over(self) -> None:
+        old, new = self._old(), self._new()
+        before = not self._cut_over()
+        if before and old.status is RunStatus.EXITED:
+            raise _Stop("SKY-MOVE-420", f"the job has ended on {old.id}: there is nothing to move", revert=True)
+        if new is not None and new.status in {RunStatus.LOST, RunStatus.DEGRADED, RunStatus.ENDED}:
+            words = f"{new.id} is {new.status.value}"
+            if before:
+                raise _Stop("SKY-MOVE-420", words, revert=True)
+            raise _Stop("SKY-MOVE-421", f"{words}, and made no progress", over=True)
+
+    # the record
+
+    def _go_on(self, status: MigrationStatus, text: str, **changes: Any) -> None:
+        self._move = self._writer.go_on(self._move, self._ports.clock.now(), text, status=status.value, **changes)
+        self._ports.tell("", f"{status.value}: {text}")
+
+    def _old(self) -> Run:
+        return next(r for r in self._ports.record.runs(self._move.job) if r.generation == self._move.from_generation)
+
+    def _new(self) -> Run | None:
+        return _run(self._ports, self._move)
