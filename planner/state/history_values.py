@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from planner.model.readings import CapacityWord
@@ -39,6 +40,7 @@ def when(at: int) -> datetime:
     return EPOCH + timedelta(microseconds=at)
 
 
+@lru_cache(maxsize=65_536)
 def micros(usd: Decimal) -> int | None:
     """None for what is no price: nothing, negative, no number, or a million and more."""
     if not usd.is_finite() or not 0 < usd < MOST_USD:

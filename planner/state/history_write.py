@@ -32,6 +32,8 @@ MOST_TOLD: Final = 1000
 TURN: Final = 0x53594849
 """Key of PostgreSQL's advisory lock under which writers take turns; SQLite has one writer anyway."""
 
+_TEXT: Final = frozenset({"series", "source", "word", "detail"})
+
 Line = tuple[str, str]
 Point = tuple[int, int, int]
 """Line, moment, micro-USD."""
@@ -52,6 +54,8 @@ class Recording:
         self._live = live
         self._new = self._unchanged = self._silent = 0
         self._refused: list[Diagnostic] = []
+        self._looked = False
+        self._made: list[tuple[int, str, str]] = []
         if self._postgresql:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": TURN})
         else:
@@ -75,6 +79,8 @@ class Recording:
                         prices.append((self._line(r), at, price))
                 else:
                     seen.append((self._line(r), at, r.word.value, r.detail))
+            self._put("line", ("ix", "series", "source"), self._made)
+            self._made.clear()
             self._prices(prices)
             self._capacity(seen)
         if self._silent:
@@ -95,19 +101,16 @@ class Recording:
         return number
 
     def _numbered(self, line: Line) -> int:
+        """A new one gets the next number; its row is written with the batch."""
+        if not self._looked and line not in self._lines:
+            self._looked = True
+            query = "SELECT series, source, ix FROM line WHERE ix >= :known"
+            for series, source, ix in self._connection.execute(text(query), {"known": len(self._lines)}):
+                self._lines[series, source] = ix
         number = self._lines.get(line)
         if number is None:
-            known = len(self._lines)
-            query = "SELECT series, source, ix FROM line WHERE ix >= :known"
-            for series, source, ix in self._connection.execute(text(query), {"known": known}):
-                self._lines[series, source] = ix
-            number = self._lines.get(line)
-        if number is None:
             number = self._lines[line] = len(self._lines)
-            values = {"ix": number, "series": line[0], "source": line[1]}
-            self._connection.execute(
-                text("INSERT INTO line (ix, series, source) VALUES (:ix, :series, :source)"), values
-            )
+            self._made.append((number, *line))
         return number
 
     def _prices(self, rows: list[Point]) -> None:
@@ -214,7 +217,7 @@ class Recording:
                     f"SELECT p.at, p.told FROM json_array_elements(CAST(:keys AS json)) WITH ORDINALITY AS k(value, n) "  # noqa: S608
                     f"LEFT JOIN LATERAL ({found}) AS p ON true ORDER BY k.n"
                 )
-                rows = self._connection.execute(text(query), {"keys": listed})
+                rows = self._connection.execute(text(query), {"keys": listed}).all()
             else:
                 inner = row % ("json_extract(k.value, '$[0]')", "json_extract(k.value, '$[1]')")
                 # as one value, so that the row is looked for once
@@ -236,15 +239,15 @@ class Recording:
         most = "greatest" if self._postgresql else "max"
         return f"ON CONFLICT (line_ix, since) DO UPDATE SET until = {most}(price_seen.until, excluded.until)"
 
-    def _put(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], conflict: str = "") -> None:
+    def _put(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], conflict: str = "") -> None:
         if not rows:
             return
         into = f"INSERT INTO {table} ({', '.join(columns)})"
         if not self._postgresql:
             query = f"{into} VALUES ({', '.join('?' * len(columns))}) {conflict}"
-            self._connection.exec_driver_sql(query, [tuple(row) for row in rows])
+            self._connection.exec_driver_sql(query, list(rows))
             return
-        kinds = [("text" if name in {"word", "detail"} else "bigint") for name in columns]
+        kinds = [("text" if name in _TEXT else "bigint") for name in columns]
         arrays = ", ".join(f"CAST(%s AS {kind}[])" for kind in kinds)
         values = tuple(
             list(column) if kind == "text" else "{" + ",".join(map(str, column)) + "}"
