@@ -15,6 +15,8 @@ from planner.state.record import Record
 from planner.state.runtime import Runtime
 from tests.contract.beds import PROJECT, Bed
 
+pytest.register_assert_rewrite("tests.contract.feeds")
+
 FOLDERS = ("/usr/lib/postgresql", "/usr/local/pgsql", "/opt/homebrew/opt")
 
 

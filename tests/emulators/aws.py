@@ -64,6 +64,10 @@ class AwsProcess:
             time.sleep(0.05)
         self.port = int(port_file.read_text())
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
     def post(self, path: str, body: bytes = b"") -> bytes:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
@@ -95,7 +99,8 @@ class Aws:
         self._standing: set[str] = set()
         process.post("/moto-api/reset")
         process.post("/moto-api/reset-auth", b"inf")
-        self.direct_url = f"http://127.0.0.1:{process.port}"
+        process.post("/strict/market", b"{}")
+        self.direct_url = process.url
         self.proxy = FaultProxy(self.direct_url)
         self.url = self.proxy.url
         self.environment = {
@@ -166,6 +171,10 @@ class Aws:
     def reclaim(self, instance_id: str, region: str = REGION) -> None:
         """EC2 takes a spot instance back."""
         self._process.post(f"/strict/reclaim/{region}/{instance_id}")
+
+    def sell(self, **market: Any) -> None:
+        """What is for sale from now on, and how asking goes wrong: `moto_fixes/market.py` says in which words."""
+        self._process.post("/strict/market", json.dumps(market).encode())
 
     def enforce_access(self) -> None:
         """From here to the end of the test every call is judged by the caller's policies, as in a real account.

@@ -22,7 +22,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.exceptions import ServiceException
 from moto.ec2.models import ec2_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
-from moto_fixes import access, images, launch, network, placement
+from moto_fixes import access, images, launch, market, network, placement
 from werkzeug.serving import make_server
 
 ONE_AT_A_TIME = threading.Lock()
@@ -37,16 +37,12 @@ class Application(DomainDispatcherApplication):
         self.replies: dict[str, Reply] = {}
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
-        match environ.get("PATH_INFO", "").split("/"):
-            case ["", "strict", "reclaim", region, instance]:
-                return answer(start_response, launch.reclaim, ec2_backends[DEFAULT_ACCOUNT_ID][region], instance)
-            case ["", "strict", "launch", region]:
-                params = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))
-                return answer(start_response, launch.summary, ec2_backends[DEFAULT_ACCOUNT_ID][region], params)
-            case ["", "strict", "judged"]:
-                return answer(start_response, access.records)
-            case ["", "strict", "judged", "clear"]:
-                return answer(start_response, access.clear)
+        question = strict(environ)
+        if question is not None:
+            return answer(start_response, *question)
+        if (reply := market.answered(environ)) is not None:
+            start_response(*reply[:2])
+            return reply[2]
         # moto's backends are plain dicts: two requests at once can fail half done, and the provider's retry then meets its own first try
         with ONE_AT_A_TIME:
             status, headers, body = self._once(environ, super().__call__)
@@ -69,6 +65,30 @@ class Application(DomainDispatcherApplication):
         if attempt and said[0].startswith("2"):
             self.replies[attempt] = reply
         return reply
+
+
+def strict(environ: dict[str, Any]) -> tuple[Any, ...] | None:
+    """What is asked of the emulator itself, and with what; None for a call of AWS' API."""
+
+    def given() -> Any:
+        return json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))
+
+    match environ.get("PATH_INFO", "").split("/"):
+        case ["", "strict", "reclaim", region, instance]:
+            question = (launch.reclaim, ec2_backends[DEFAULT_ACCOUNT_ID][region], instance)
+        case ["", "strict", "launch", region]:
+            question = (launch.summary, ec2_backends[DEFAULT_ACCOUNT_ID][region], given())
+        case ["", "strict", "judged"]:
+            question = (access.records,)
+        case ["", "strict", "judged", "clear"]:
+            question = (access.clear,)
+        case ["", "strict", "market"]:
+            question = (market.sell, given())
+        case ["", "strict", "market", "calls"]:
+            question = (market.calls,)
+        case _:
+            question = None
+    return question
 
 
 def answer(start_response: Any, question: Any, *arguments: Any) -> list[bytes]:
@@ -94,7 +114,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--port-file", type=Path)
     arguments = parser.parse_args()
-    for part in (placement, launch, access, images, network):
+    for part in (placement, launch, access, images, network, market):
         part.install()
     server = make_server(
         "127.0.0.1", arguments.port, Application(create_backend_app), threaded=True, request_handler=MotoRequestHandler

@@ -32,7 +32,7 @@ def positive(text: object) -> Decimal | None:
         return None
     try:
         found = Decimal(str(text))
-    except InvalidOperation:
+    except (InvalidOperation, ValueError):  # ValueError: a whole number too long to be written
         return None
     return found if found.is_finite() and found > 0 else None
 
@@ -98,9 +98,17 @@ class Gathering:
             self._prices[key] = None
 
     def seen(
-        self, *, zone: str, instance_type: str, capacity: str, word: CapacityWord, detail: str = "", source: str = ""
+        self,
+        *,
+        zone: str,
+        instance_type: str,
+        capacity: str,
+        word: CapacityWord,
+        detail: str = "",
+        at: datetime | None = None,
+        source: str = "",
     ) -> None:
-        """Keep a word on capacity, instead of an earlier one on the same offer."""
+        """Keep a word on capacity, instead of an earlier one on the same offer; `at` None = what holds now."""
         if not self.wants(zone, instance_type):
             return
         reading = CapacityReading(
@@ -110,11 +118,12 @@ class Gathering:
             instance_type=instance_type,
             capacity=capacity,
             word=word,
-            observed_at=stamp(self.wanted.now),
+            observed_at=stamp(at or self.wanted.now),
             source=source or self.source,
             detail=detail,
         )
-        self._capacity[reading.series] = reading
+        if at is None or not self.from_the_future(reading.series, at):
+            self._capacity[reading.series] = reading
 
     def quota(
         self,
