@@ -20,7 +20,7 @@ from planner.app.migrate import Migrated, Order, Waits, migrate
 from planner.app.plan import Request, run_on
 from planner.app.ports import Ports
 from planner.migration.steps import steps_of
-from planner.model.migration import REASON_CODES, MigrationDiff, MigrationReason, Standing
+from planner.model.migration import REASON_CODES, MigrationDiff, MigrationReason, MigrationStatus, Standing
 from planner.model.plan import PlacementPlan
 from planner.model.record import RunStatus, stamp
 from planner.model.runtime import (
@@ -66,7 +66,12 @@ def planned(name: str = JOB, nodes: int = 2, priority: int = 0) -> tuple[Placeme
 
 @dataclass
 class Nodes:
-    """What runs on the machines.  `store` is the object store.  `saves`: whether they do when they are asked; `silent`: generations that make no step."""
+    """What runs on the machines.  `store` is the object store.
+
+    saves   whether they do when they are asked
+    silent  generations that make no step
+    fatal   status of a move in which waiting for the nodes kills the process
+    """
 
     world: MoveWorld
     runtime: Runtime
@@ -76,10 +81,10 @@ class Nodes:
         self.step: dict[int, int] = {}
         self.saves = True
         self.silent: set[int] = set()
+        self.fatal = ""
         self.asked: dict[int, int] = {}
         self.seq: dict[int, int] = {}
         self.cuts: dict[int, int] = {}
-        self.overlapping = False
 
     def tick(self, at: datetime) -> None:
         """What happens in a few seconds."""
@@ -97,7 +102,8 @@ class Nodes:
             self.runtime.begin_cut(seat, at)
             cut = self.runtime.choose_cut(seat, at, self.store)
         except Refused as refused:
-            assert refused.word in {Refusal.EARLY, Refusal.ENDED}, refused
+            if refused.word not in {Refusal.EARLY, Refusal.ENDED}:
+                raise
             return False
         self.step[generation] = cut.chosen.step if cut.chosen else 0
         self.cuts[generation] = self.step[generation]
@@ -153,6 +159,10 @@ class MoveClock(FakeClock):
     def sleep(self, seconds: float) -> None:
         self.at += timedelta(seconds=seconds)
         self.nodes.tick(self.at)
+        open_move = self.nodes.world.record.open_move(JOB)
+        if open_move is not None and open_move.status == self.nodes.fatal:
+            self.life.dead = True
+            raise Killed
 
 
 class SteppedRuntime:
@@ -261,6 +271,14 @@ class MoveWorld(World):
         waits = Waits(checkpoint_seconds=60, cut_seconds=60, progress_seconds=60)
         order = Order(job=JOB, diff=diff, plan=plan if diff else None, **{"waits": waits, **given})
         return self.live(lambda ports: migrate(order, ports, SteppedRuntime(self.runtime, self.life)), dies_at)
+
+    def half_way(self) -> MigrationDiff:
+        """The process dies while it waits for the checkpoint; both generations are up."""
+        diff, self.nodes.saves, self.nodes.fatal = self.diff(), False, MigrationStatus.LAUNCHED.value
+        assert self.migrate(diff) is None
+        self.nodes.fatal = ""
+        assert self.generations() == {1: 2, 2: 2}
+        return diff
 
     def generations(self) -> dict[int, int]:
         """How many machines of each generation the cloud has."""

@@ -84,7 +84,7 @@ def test_nothing_is_retired_before_the_new_nodes_make_progress(world: MoveWorld)
     assert found.status is MigrationStatus.CUT_OVER
     assert [d.code for d in found.problems] == ["SKY-MOVE-421"]
     assert world.generations() == {1: 2, 2: 2}
-    reaped = world.live(lambda ports: reap(ports))[0]
+    reaped = world.live(reap)[0]
     assert not reaped.ended
     assert world.generations() == {1: 2, 2: 2}
     world.nodes.silent.clear()
@@ -172,9 +172,7 @@ def test_nodes_that_are_lost_while_it_waits_make_it_a_recovery(world: MoveWorld)
 
 
 def test_a_job_that_ends_while_it_moves_needs_no_move(world: MoveWorld) -> None:
-    world.nodes.saves = False
-    diff = world.diff()
-    world.migrate(diff, dies_at=60)
+    world.half_way()
     world.nodes.ends(1)
     found = world.migrate(None)
     assert found is not None
@@ -210,19 +208,8 @@ def test_a_diff_of_an_earlier_generation_is_stale(world: MoveWorld) -> None:
         world.migrate(world.diff(standing=old.standing, text="another"))
 
 
-def half_way(world: MoveWorld) -> MigrationDiff:
-    """The process dies while it waits for the checkpoint; both generations are up."""
-    diff, world.nodes.saves = world.diff(), False
-    for at in range(40, 400, 5):
-        world.migrate(diff if at == 40 else None, dies_at=at)
-        if world.record.moves(JOB)[-1].status == MigrationStatus.LAUNCHED:
-            break
-    assert world.generations() == {1: 2, 2: 2}
-    return diff
-
-
 def test_two_runs_side_by_side_confuse_nobody(world: MoveWorld) -> None:
-    half_way(world)
+    world.half_way()
     with pytest.raises(StalePlan) as refused:
         world.apply(nodes=2)
     assert [d.code for d in refused.value.diagnostics] == ["SKY-MOVE-419"]
@@ -238,14 +225,14 @@ def test_two_runs_side_by_side_confuse_nobody(world: MoveWorld) -> None:
 
 
 def test_another_diff_waits_for_the_move_under_way(world: MoveWorld) -> None:
-    half_way(world)
+    world.half_way()
     with pytest.raises(StalePlan) as refused:
         world.migrate(world.diff(text="another"))
     assert [d.code for d in refused.value.diagnostics] == ["SKY-MOVE-419"]
 
 
 def test_it_is_given_up_on_request_until_the_cut(world: MoveWorld) -> None:
-    half_way(world)
+    world.half_way()
     found = world.migrate(None, revert=True)
     assert found is not None
     assert (found.status, found.problems) == (MigrationStatus.REVERTED, ())
@@ -266,7 +253,7 @@ def test_after_the_cut_there_is_no_way_back(world: MoveWorld) -> None:
 
 
 def test_destroy_ends_both_and_the_move(world: MoveWorld) -> None:
-    half_way(world)
+    world.half_way()
     world.destroy()
     assert world.generations() == {}
     assert world.record.open_move(JOB) is None
@@ -292,7 +279,7 @@ def test_new_nodes_that_are_lost_after_the_cut_close_the_move(world: MoveWorld) 
 
 
 def test_new_nodes_that_are_lost_before_the_cut_turn_it_back(world: MoveWorld) -> None:
-    half_way(world)
+    world.half_way()
     for one, (_, machine) in list(world.cloud.machines.items()):
         if machine.tags["skyplan:generation"] == "2":
             world.cloud.machines.pop(one)
