@@ -35,6 +35,12 @@ class Options:
     return_hours    expected hours until it can be had again, where it cannot now; 0 where it can
     usual_usd_per_hour  what it usually costs, over the window of the history
     allowed         may be gone to at all now: same topology where the job needs it, no recent failure, quota, reviewed
+
+    What helps it to look beyond the first place; None: made up from the above.
+    fresh_hours     expected hours that it lasts once it has just come back (`lifetime_hours` is of now: what has lasted long will last longer)
+    outage_hours    how long it usually is away
+    up_share        share of the time that it could be had
+    apart_usd       by region and region: what carrying the checkpoint from the one to the other costs
     """
 
     names: tuple[str, ...]
@@ -50,6 +56,10 @@ class Options:
     return_hours: Floats
     usual_usd_per_hour: Floats
     allowed: Flags
+    fresh_hours: Floats | None = None
+    outage_hours: Floats | None = None
+    up_share: Floats | None = None
+    apart_usd: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
