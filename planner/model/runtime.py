@@ -131,11 +131,12 @@ class Seat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A seat that is taken, by which machine, until when."""
+    """A seat that is taken, by which machine and key, until when."""
 
     seat: Seat
     instance_id: str
     expires_at: str
+    key_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,11 +163,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Items of one stream, in order.  A node whose disk is new begins a new stream."""
+    """Items of one stream, in order.  A node whose disk is new begins a new stream.
+
+    holder  instance id and hash of the key of the machine that sends it, which must still have the seat; None where that is not asked
+    """
 
     seat: Seat
     stream: str
     items: tuple[Item, ...]
+    holder: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from planner.server.answers import Busy, TooMany
 from planner.server.connections import Connection
 from planner.server.front import REPORT
 from planner.server.report_route import encoded
-from planner.server.reports import report_from
+from planner.server.reports import report_of
 from planner.server.sessions import bearer, digest
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Direct(Connection):
             session = held.sessions.remembered(digest(bearer(header.decode("latin-1"))), now)
             if session is None or len(body) > MAX_REPORT_BYTES:
                 return False
-            report = report_from(body, session.seat, now)
+            report = report_of(session, body, now)
             held.nodes.take(session.seat)
         except (Refused, TooMany):
             return False

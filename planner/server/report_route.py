@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from planner.server import answers
 from planner.server.front import Receive, Scope, Send, address_of
-from planner.server.reports import report_from
+from planner.server.reports import report_of
 from planner.server.sessions import bearer, digest
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class ReportRoute:
         session = await session_of(self._held, header.decode("latin-1"), address_of(scope))
         scope["skyplan.who"] = f"{session.seat.run}-r{session.seat.rank}"
         body: bytes = (await receive()).get("body", b"")
-        report = report_from(body, session.seat, self._held.services.clock())
+        report = report_of(session, body, self._held.services.clock())
         delivered = await self._held.committer.submit(report, len(body))
         if delivered.refused is not None:
             raise delivered.refused

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
 from planner.model.record import stamp
-from planner.model.runtime import MAX_REPORT_ITEMS, Item, Kind, Refusal, Refused, Report, Seat
+from planner.model.runtime import MAX_REPORT_ITEMS, Item, Kind, Refusal, Refused, Report, Session
 
 MAX_SKEW: Final = timedelta(seconds=300)
 """An item from further in the future has its time replaced by ours: steps and costs are plotted over it.  The past is what spools are for."""
@@ -46,7 +46,7 @@ class _Wrong(Exception):
 Check = Callable[[Any], Any]
 
 
-def report_from(body: bytes, seat: Seat, now: datetime) -> Report:
+def report_of(session: Session, body: bytes, now: datetime) -> Report:
     """Raises Refused (malformed) where this is no report."""
     try:
         found: Any = _JSON.decode(body.decode())
@@ -72,7 +72,8 @@ def report_from(body: bytes, seat: Seat, now: datetime) -> Report:
             raise _malformed("`seq` must rise")
         before = item.seq
         taken.append(item)
-    return Report(seat=seat, stream=stream, items=tuple(taken))
+    holder = (session.instance_id, session.key_sha256)
+    return Report(seat=session.seat, stream=stream, items=tuple(taken), holder=holder)
 
 
 def _item(found: Any, now: datetime, latest: datetime) -> Item:

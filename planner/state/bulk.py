@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import BigInteger, Connection, Float, Integer, RowMapping, Table, TextClause, text
@@ -24,26 +26,42 @@ EVEN_ROWS = 16
 """Such statements have a multiple of it, or fewer: the driver keeps 128 statements prepared."""
 
 
-def put(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], on_conflict: str = "") -> None:
-    """Insert rows that all have the same columns."""
-    if not rows:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """Rows for a table, each with a value for each of `names`."""
+
+    table: Table
+    names: tuple[str, ...]
+    rows: Sequence[tuple[Any, ...]]
+    on_conflict: str = ""
+
+
+def put(connection: Connection, *puts: Put) -> None:
+    """Insert them; no table is named twice."""
+    wanted = [p for p in puts if p.rows]
+    if not wanted:
         return
-    names = tuple(rows[0])
     if connection.dialect.name == "postgresql":
-        listed = json.dumps([[row[name] for name in names] for row in rows])
-        connection.execute(_from_json(table, names, on_conflict), {"listed": listed})
-    else:
-        _put_by_values(connection, table, names, rows, on_conflict)
+        # all by one statement: each would be a way to the server and back, while others want the interpreter
+        statement = _from_json(tuple((p.table, p.names, p.on_conflict) for p in wanted))
+        connection.execute(statement, {f"listed{k}": json.dumps(p.rows) for k, p in enumerate(wanted)})
+        return
+    for one in wanted:
+        _put_by_values(connection, one)
 
 
-def _put_by_values(
-    connection: Connection, table: Table, names: tuple[str, ...], rows: Sequence[Mapping[str, Any]], on_conflict: str
-) -> None:
+def of_dicts(table: Table, rows: Sequence[Mapping[str, Any]], on_conflict: str = "") -> Put:
+    """Rows that all have the same columns."""
+    names = tuple(rows[0]) if rows else ()
+    return Put(table=table, names=names, rows=[tuple(row.values()) for row in rows], on_conflict=on_conflict)
+
+
+def _put_by_values(connection: Connection, it: Put) -> None:
     at = 0
-    while left := len(rows) - at:
+    while left := len(it.rows) - at:
         count = min(MOST_ROWS, left - left % EVEN_ROWS or left)
-        values = tuple([row[name] for row in rows[at : at + count] for name in names])
-        connection.exec_driver_sql(_by_values(table, names, on_conflict, count), values)
+        values = tuple(chain.from_iterable(it.rows[at : at + count]))
+        connection.exec_driver_sql(_by_values(it.table, it.names, it.on_conflict, count), values)
         at += count
 
 
@@ -64,38 +82,26 @@ def find(
     return list(connection.execute(query, {"of_project": project, "keys": json.dumps(keys)}).mappings())
 
 
-def look(
-    connection: Connection,
-    table: Table,
-    project: str,
-    names: tuple[str, ...],
-    keys: Sequence[tuple[Any, ...]],
-    *,
-    column: str,
-    lock: str = "",
-) -> dict[tuple[Any, ...], int]:
-    """By key, a whole number of each row that `find` would find, locked alike."""
-    if not keys:
-        return {}
-    if connection.dialect.name == "postgresql":
-        values = {"of_project": project, "keys": json.dumps(keys)}
-        found = connection.execute(_numbers_locked(table, names, column, lock), values).scalar_one()
-        return {tuple(key): number for *key, number in found or ()}
-    found = connection.exec_driver_sql(_numbers_by_json(table, names, column), (json.dumps(keys), project)).scalar_one()
-    return {tuple(key): number for *key, number in json.loads(found)}
-
-
 @cache
 def _found_by_json(table: Table, names: tuple[str, ...]) -> TextClause:
     order = ", ".join(f'found."{name}"' for name in names)
     return text(f"SELECT found.* {_of_keys(table, names, ':keys', ':of_project')} ORDER BY {order}")
 
 
-@cache
-def _numbers_by_json(table: Table, names: tuple[str, ...], column: str) -> str:
-    columns = ", ".join(f'found."{name}"' for name in (*names, column))
-    # all of them as one row: each would be a step
-    return f"SELECT json_group_array(json_array({columns})) {_of_keys(table, names, '?', '?')}"
+def numbered_by_json(table: Table, names: tuple[str, ...], columns: tuple[str, ...], keys: str) -> str:
+    """On SQLite, a query whose one value is a list: of each row that is found by the parameter `keys`, the number of its key and `columns`."""
+    listed = ", ".join(f'found."{name}"' for name in columns)
+    return (
+        f"SELECT json_group_array(json_array(wanted.key, {listed})) {_of_keys(table, names, f':{keys}', ':of_project')}"
+    )
+
+
+def numbered_one_by_one(
+    table: Table, names: tuple[str, ...], columns: tuple[str, ...], keys: str, lock: str = ""
+) -> str:
+    """The same on PostgreSQL, in the keys' order, locked alike."""
+    listed = ", ".join(f'found."{name}"' for name in columns)
+    return f"SELECT json_agg(json_build_array(wanted.n - 1, {listed})) {_one_by_one(table, names, lock, keys)}"
 
 
 def _of_keys(table: Table, names: tuple[str, ...], keys: str, project: str) -> str:
@@ -107,17 +113,11 @@ def _of_keys(table: Table, names: tuple[str, ...], keys: str, project: str) -> s
 
 
 @cache
-def _numbers_locked(table: Table, names: tuple[str, ...], column: str, lock: str) -> TextClause:
-    columns = ", ".join(f'found."{name}"' for name in (*names, column))
-    return text(f"SELECT json_agg(json_build_array({columns})) {_one_by_one(table, names, lock)}")
-
-
-@cache
 def _found_one_by_one(table: Table, names: tuple[str, ...], lock: str) -> TextClause:
     return text(f"SELECT found.* {_one_by_one(table, names, lock)}")
 
 
-def _one_by_one(table: Table, names: tuple[str, ...], lock: str) -> str:
+def _one_by_one(table: Table, names: tuple[str, ...], lock: str, keys: str = "keys") -> str:
     same = " AND ".join(
         f'"{name}" = CAST(wanted.value ->> {k} AS {_type(table, name)})' for k, name in enumerate(names)
     )
@@ -125,7 +125,8 @@ def _one_by_one(table: Table, names: tuple[str, ...], lock: str) -> str:
     row = (
         f'SELECT * FROM "{table.name}" WHERE project = :of_project AND {same} OFFSET 0 {f"FOR {lock}" if lock else ""}'  # noqa: S608 - names are our tables' own
     )
-    return f"FROM json_array_elements(CAST(:keys AS json)) AS wanted CROSS JOIN LATERAL ({row}) AS found"
+    listed = f"json_array_elements(CAST(:{keys} AS json)) WITH ORDINALITY AS wanted (value, n)"
+    return f"FROM {listed} CROSS JOIN LATERAL ({row}) AS found"
 
 
 @cache
@@ -135,10 +136,16 @@ def _by_values(table: Table, names: tuple[str, ...], on_conflict: str, count: in
 
 
 @cache
-def _from_json(table: Table, names: tuple[str, ...], on_conflict: str) -> TextClause:
+def _from_json(puts: tuple[tuple[Table, tuple[str, ...], str], ...]) -> TextClause:
+    *before, last = [_insert_from_json(*one, f"listed{k}") for k, one in enumerate(puts)]
+    along = ", ".join(f"along{k} AS ({statement})" for k, statement in enumerate(before))
+    return text(f"WITH {along} {last}" if along else last)
+
+
+def _insert_from_json(table: Table, names: tuple[str, ...], on_conflict: str, listed: str) -> str:
     values = ", ".join(f"CAST(listed.value ->> {k} AS {_type(table, name)})" for k, name in enumerate(names))
-    rows = f"SELECT {values} FROM json_array_elements(CAST(:listed AS json)) AS listed"  # noqa: S608 - names are our tables' own
-    return text(f"INSERT INTO {_into(table, names)} {rows} {on_conflict}")
+    rows = f"SELECT {values} FROM json_array_elements(CAST(:{listed} AS json)) AS listed"  # noqa: S608 - names are our tables' own
+    return f"INSERT INTO {_into(table, names)} {rows} {on_conflict}"
 
 
 def _into(table: Table, names: tuple[str, ...]) -> str:

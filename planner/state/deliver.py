@@ -10,24 +10,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from planner.model.record import RunStatus, stamp
-from planner.model.runtime import Delivered, Item, Kind, NodeRequest, Refused, Report, Seat
+from planner.model.record import RunStatus
+from planner.model.runtime import Delivered, Kind, Refusal, Refused, Report, Seat
 from planner.state import tables
-from planner.state.bulk import IGNORE, find, look, put
-from planner.state.guards import Row, RunKey, refusal, runs
-from planner.state.reports import Reader, Rows, Values, shape_problem
+from planner.state.bulk import IGNORE, Put, of_dicts, put
+from planner.state.guards import RunKey, refusal
+from planner.state.known import Known, Stream, known, seat_key
+from planner.state.reports import PROGRESS, Reader, Rows, Values, shape_problem
 from planner.state.seats import manifest_key
 
 LOG_KEPT = 1024 * 1024
 """Characters of log kept per rank."""
 LOG_SLACK = 64 * 1024
 """Old chunks are looked for each time that this much came."""
-REQUESTS = 16
-"""The newest that a node is told: it has seen what is older."""
 #: statuses that a job's own end moves on; `lost` too: a node that comes back and says that it ended is no longer lost
 _ENDS_FROM = (RunStatus.STARTING, RunStatus.RUNNING, RunStatus.DEGRADED, RunStatus.LOST)
 _MOVE = (
@@ -38,7 +37,10 @@ _HEAR = """ON CONFLICT (project, job, generation, rank) DO UPDATE SET at = exclu
 gpu_memory_mib = coalesce(excluded.gpu_memory_mib, seen.gpu_memory_mib), exit_code = coalesce(excluded.exit_code, seen.exit_code),
 gpu_utilization_percent = coalesce(excluded.gpu_utilization_percent, seen.gpu_utilization_percent)"""
 
-Stream = tuple[str, int, int, str]
+_DELIVERY = ("project", "job", "generation", "rank", "stream", "through", "at")
+_SAID = {"gpu_memory_mib": None, "gpu_utilization_percent": None, "exit_code": None, "logged": 0}
+_SEEN = ("project", "job", "generation", "rank", "at", *_SAID)
+_SILENT = tuple(_SAID.values())
 
 
 @dataclass(slots=True)
@@ -48,8 +50,8 @@ class _Batch:
     connection: Connection
     project: str
     at: str
-    runs: dict[RunKey, Row]
-    through: dict[Stream, int] = field(default_factory=dict[Stream, int])
+    known: Known
+    reader: Reader
     moved: set[Stream] = field(default_factory=set[Stream])
     rows: Rows = field(default_factory=Rows)
     heard: set[Seat] = field(default_factory=set[Seat])
@@ -58,23 +60,36 @@ class _Batch:
 def deliver(connection: Connection, project: str, reports: Sequence[Report], at: datetime) -> tuple[Delivered, ...]:
     """What became of each report, in order."""
     refused: list[Refused | None] = [shape_problem(report) for report in reports]
-    ending = any(item.kind is Kind.EXIT for report in reports for item in report.items)
     keys = [(r.seat.job, r.seat.generation) for r in reports]
-    batch = _Batch(connection, project, stamp(at), runs(connection, project, keys, alone=ending))
-    for k, report in enumerate(reports):
-        refused[k] = refused[k] or refusal(batch.runs.get(keys[k]), report.seat)
-    _streams(batch, [report for report, no in zip(reports, refused, strict=True) if no is None])
-    reader = Reader(project=project, at=at, key=_Keys(connection, project))
-    for k, report in enumerate(reports):
-        refused[k] = refused[k] or _take(batch, report, reader)
-    _write(batch)
-    requests = _requests(connection, project, {key for key, no in zip(keys, refused, strict=True) if no is None})
-    return tuple(
-        Delivered(refused=no)
-        if no
-        else Delivered(through=batch.through[_stream(report)], requests=requests.get(key, ()))
-        for report, key, no in zip(reports, keys, refused, strict=True)
+    streams = [(*seat_key(r.seat), r.stream) for r in reports]
+    told = known(
+        connection,
+        project,
+        sorted(set(keys)),
+        sorted({stream for stream, no in zip(streams, refused, strict=True) if no is None}),
+        sorted({seat_key(report.seat) for report in reports if report.holder}),
+        alone=any(item.kind is Kind.EXIT for report in reports for item in report.items),
     )
+    for k, report in enumerate(reports):
+        refused[k] = refused[k] or refusal(told.runs.get(keys[k]), report.seat) or _displaced(told, report)
+    reader = Reader(project=project, at=at, key=_Keys(connection, project))
+    batch = _Batch(connection, project, reader.arrived, told, reader)
+    _begin(batch, {stream for stream, no in zip(streams, refused, strict=True) if no is None})
+    for k, report in enumerate(reports):
+        if refused[k] is None:
+            refused[k] = _take(batch, report, streams[k])
+    _write(batch)
+    return tuple(
+        Delivered(refused=no) if no else Delivered(through=told.through[stream], requests=told.requests.get(key, ()))
+        for stream, key, no in zip(streams, keys, refused, strict=True)
+    )
+
+
+def _displaced(told: Known, report: Report) -> Refused | None:
+    """Why whoever sends it may not: a session is remembered for a while by a server that did not hear who took its seat."""
+    if report.holder is None or told.holders.get(seat_key(report.seat)) == report.holder:
+        return None
+    return Refused(Refusal.UNKNOWN, "another machine has taken the seat")
 
 
 class _Keys:
@@ -91,20 +106,36 @@ class _Keys:
         return key
 
 
-def _stream(report: Report) -> Stream:
-    return (report.seat.job, report.seat.generation, report.seat.rank, report.stream)
+def _begin(batch: _Batch, streams: set[Stream]) -> None:
+    """A new stream gets its row first, so that it too can be locked."""
+    through = batch.known.through
+    fresh = sorted(streams - through.keys())
+    if fresh:
+        rows = [(batch.project, *stream, 0, batch.at) for stream in fresh]
+        put(batch.connection, Put(table=tables.delivery, names=_DELIVERY, rows=rows, on_conflict=IGNORE))
+        through |= known(batch.connection, batch.project, (), fresh, (), alone=False).through
 
 
-def _take(batch: _Batch, report: Report, reader: Reader) -> Refused | None:
-    stream = _stream(report)
-    through = batch.through[stream]
-    new: list[Item] = [item for item in report.items if item.seq > through]
-    mine = Rows()
+def _take(batch: _Batch, report: Report, stream: Stream) -> Refused | None:
+    through, rows = batch.known.through[stream], batch.rows
+    new = [item for item in report.items if item.seq > through]
     try:
-        reader.read(report.seat, new, mine)
+        if all(item.kind is Kind.PROGRESS for item in new):
+            rows.progress += batch.reader.progress(report.seat, new)
+        else:
+            mine = Rows()
+            batch.reader.read(report.seat, new, mine)
+            _add(rows, mine)
     except Refused as error:
         return error
-    rows = batch.rows
+    batch.heard.add(report.seat)
+    batch.moved.add(stream)
+    if new:
+        batch.known.through[stream] = new[-1].seq
+    return None
+
+
+def _add(rows: Rows, mine: Rows) -> None:
     rows.progress += mine.progress
     rows.checkpoint += mine.checkpoint
     rows.event += mine.event
@@ -112,64 +143,35 @@ def _take(batch: _Batch, report: Report, reader: Reader) -> Refused | None:
     rows.exited |= mine.exited
     for seat, values in mine.seen.items():
         rows.seen.setdefault(seat, {}).update(values)
-    batch.heard.add(report.seat)
-    batch.moved.add(stream)
-    if new:
-        batch.through[stream] = new[-1].seq
-    return None
-
-
-def _streams(batch: _Batch, reports: Sequence[Report]) -> None:
-    """How far each stream was taken, locked.  A new stream gets its row first, so that it too can be locked."""
-    wanted = sorted({_stream(report) for report in reports})
-    batch.through |= _through(batch, wanted)
-    fresh = [stream for stream in wanted if stream not in batch.through]
-    if fresh:
-        values = [{"project": batch.project, **_of(stream), "through": 0, "at": batch.at} for stream in fresh]
-        put(batch.connection, tables.delivery, values, IGNORE)
-        batch.through |= _through(batch, fresh)
-
-
-def _through(batch: _Batch, wanted: Sequence[Stream]) -> dict[Stream, int]:
-    names = ("job", "generation", "rank", "stream")
-    found = look(batch.connection, tables.delivery, batch.project, names, wanted, column="through", lock="UPDATE")
-    return cast("dict[Stream, int]", found)
-
-
-def _of(stream: Stream) -> Values:
-    job, generation, rank, name = stream
-    return {"job": job, "generation": generation, "rank": rank, "stream": name}
 
 
 def _write(batch: _Batch) -> None:
-    connection, rows = batch.connection, batch.rows
-    moved = [
-        {"project": batch.project, **_of(stream), "through": batch.through[stream], "at": batch.at}
-        for stream in sorted(batch.moved)
-    ]
-    put(connection, tables.delivery, moved, _MOVE)
+    connection, rows, project, at = batch.connection, batch.rows, batch.project, batch.at
     if rows.log:
         _log(batch)
-    _seen(batch)
-    put(connection, tables.progress, rows.progress)
+    through = batch.known.through
+    moved = [(project, *stream, through[stream], at) for stream in sorted(batch.moved)]
     # the same checkpoint told twice, by two streams, is one
-    put(connection, tables.checkpoint, sorted(rows.checkpoint, key=lambda r: (r["job"], r["uri"])), IGNORE)
-    put(connection, tables.event, rows.event)
+    checkpoints = sorted(rows.checkpoint, key=lambda r: (r["job"], r["uri"]))
+    put(
+        connection,
+        Put(table=tables.delivery, names=_DELIVERY, rows=moved, on_conflict=_MOVE),
+        Put(table=tables.seen, names=_SEEN, rows=_seen(batch), on_conflict=_HEAR),
+        Put(table=tables.progress, names=PROGRESS, rows=rows.progress),
+        of_dicts(tables.checkpoint, checkpoints, IGNORE),
+        of_dicts(tables.event, rows.event),
+    )
     for key in sorted({(seat.job, seat.generation) for seat in rows.exited}):
         _exited(batch, key)
 
 
-def _seen(batch: _Batch) -> None:
-    if not batch.heard:
-        return
-    blank: Values = {"gpu_memory_mib": None, "gpu_utilization_percent": None, "exit_code": None, "logged": 0}
+def _seen(batch: _Batch) -> list[tuple[Any, ...]]:
     told = batch.rows.seen
-    values = [
-        {"project": batch.project, "job": s.job, "generation": s.generation, "rank": s.rank, "at": batch.at, **blank}
-        | told.get(s, {})
-        for s in sorted(batch.heard)
-    ]
-    put(batch.connection, tables.seen, values, _HEAR)
+    rows: list[tuple[Any, ...]] = []
+    for seat in sorted(batch.heard, key=seat_key):
+        said = tuple((_SAID | told[seat]).values()) if seat in told else _SILENT
+        rows.append((batch.project, *seat_key(seat), batch.at, *said))
+    return rows
 
 
 def _log(batch: _Batch) -> None:
@@ -190,13 +192,13 @@ def _log(batch: _Batch) -> None:
         if end // LOG_SLACK > start // LOG_SLACK and end > LOG_KEPT:
             old = tables.log.c.ends <= end - LOG_KEPT
             connection.execute(delete(tables.log).filter_by(**key).where(old))
-    put(connection, tables.log, batch.rows.log)
+    put(connection, of_dicts(tables.log, batch.rows.log))
 
 
 def _exited(batch: _Batch, key: RunKey) -> None:
     """Where every rank's job has ended, well or not, the run has: nobody starts it again there."""
     job, generation = key
-    run = batch.runs[key]
+    run = batch.known.runs[key]
     mine = {"project": batch.project, "job": job, "generation": generation}
     code = tables.seen.c.exit_code
     query = select(func.count(code), func.count(code).filter(code != 0), func.max(func.abs(code))).filter_by(**mine)
@@ -209,23 +211,3 @@ def _exited(batch: _Batch, key: RunKey) -> None:
     if failed:
         text += f", on {failed} with an error: code {worst} (SKY-RUN-522)"
     batch.connection.execute(insert(tables.event).values(**mine, at=batch.at, kind="exited", text=text))
-
-
-def _requests(connection: Connection, project: str, keys: set[RunKey]) -> dict[RunKey, tuple[NodeRequest, ...]]:
-    found: dict[RunKey, tuple[NodeRequest, ...]] = {}
-    rows = find(connection, tables.request, project, ("job", "generation"), sorted(keys))
-    for row in sorted(rows, key=lambda r: r["id"]):
-        key = (row["job"], row["generation"])
-        found[key] = (*found.get(key, ()), request_from(row))[-REQUESTS:]
-    return found
-
-
-def requests(connection: Connection, project: str, seat: Seat) -> tuple[NodeRequest, ...]:
-    """What the seat's generation is asked to do, oldest first."""
-    key = (seat.job, seat.generation)
-    return _requests(connection, project, {key}).get(key, ())
-
-
-def request_from(row: Any) -> NodeRequest:
-    """A `request` row."""
-    return NodeRequest(id=row["id"], word=row["word"], reason=row["reason"], deadline=row["deadline"], at=row["at"])

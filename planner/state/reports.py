@@ -46,11 +46,15 @@ _WHOLE: Final = 2**31
 Values = dict[str, Any]
 
 
+PROGRESS: Final = ("project", "job", "generation", "rank", "at", "step", "loss", "rate", "metrics")
+"""Its columns, in the order of its rows: nearly all that comes is progress."""
+
+
 @dataclass(slots=True)
 class Rows:
     """Rows to insert, by table, of one report or many; `seen` by seat."""
 
-    progress: list[Values] = field(default_factory=list[Values])
+    progress: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
     checkpoint: list[Values] = field(default_factory=list[Values])
     event: list[Values] = field(default_factory=list[Values])
     log: list[Values] = field(default_factory=list[Values])
@@ -104,22 +108,33 @@ class Reader:
         object.__setattr__(self, "arrived", stamp(self.at))
         object.__setattr__(self, "latest", stamp(self.at + MAX_SKEW))
 
+    def progress(self, seat: Seat, items: Iterable[Item]) -> list[tuple[Any, ...]]:
+        """The rows of items that are all progress.  Raises Refused (malformed)."""
+        project, job, generation, rank = self.project, seat.job, seat.generation, seat.rank
+        rows: list[tuple[Any, ...]] = []
+        for item in items:
+            at = self._moment(item)
+            try:
+                rows.append((project, job, generation, rank, at, *_progress(item.body)))
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
+                raise _not_as_documented(item, error) from error
+        return rows
+
     def read(self, seat: Seat, items: Iterable[Item], rows: Rows) -> None:
         """Add a seat's items to the rows.  Raises Refused (malformed); `rows` is then half filled and of no use."""
         base = {"project": self.project, "job": seat.job, "generation": seat.generation}
-        ranked = {**base, "rank": seat.rank}
         for item in items:
-            if not isinstance(item.at, str) or not _MOMENT.fullmatch(item.at):  # pyright: ignore[reportUnnecessaryIsInstance] - nodes send it
-                raise _malformed(f"item {item.seq}: `at` is no moment such as {self.arrived}")
-            at, body = self.arrived if item.at > self.latest else item.at, item.body
+            if item.kind is Kind.PROGRESS:
+                rows.progress += self.progress(seat, (item,))
+                continue
+            at, body = self._moment(item), item.body
             try:
                 match item.kind:
-                    case Kind.PROGRESS:
-                        rows.progress.append({**ranked, "at": at, **_progress(body)})
                     case Kind.HEARTBEAT:
                         rows.seen.setdefault(seat, {}).update(_heartbeat(body))
                     case Kind.LOG:
-                        rows.log.append({**ranked, "at": at, "text": writable(_text(body, "text", MAX_LOG), MAX_LOG)})
+                        line = writable(_text(body, "text", MAX_LOG), MAX_LOG)
+                        rows.log.append({**base, "rank": seat.rank, "at": at, "text": line})
                     case Kind.CHECKPOINT:
                         self._checkpoint(seat, {**base, "at": at}, body, rows)
                     case Kind.EXIT:
@@ -128,7 +143,13 @@ class Reader:
                         kind, text = _event(item.kind, body)
                         rows.event.append(_told(base, at, kind, seat, text))
             except (KeyError, TypeError, ValueError, OverflowError) as error:
-                raise _malformed(f"item {item.seq} ({item.kind.value}): {error or 'not as documented'}") from error
+                raise _not_as_documented(item, error) from error
+
+    def _moment(self, item: Item) -> str:
+        at = item.at
+        if not isinstance(at, str) or not _MOMENT.fullmatch(at):  # pyright: ignore[reportUnnecessaryIsInstance] - nodes send it
+            raise _malformed(f"item {item.seq}: `at` is no moment such as {self.arrived}")
+        return self.arrived if at > self.latest else at
 
     def _checkpoint(self, seat: Seat, base: Values, body: Mapping[str, Any], rows: Rows) -> None:
         told: Values = {
@@ -161,7 +182,7 @@ class Reader:
             )
 
 
-def _progress(body: Mapping[str, Any]) -> Values:
+def _progress(body: Mapping[str, Any]) -> tuple[int, float | None, float | None, str]:
     metrics = body.get("metrics")
     kept = "{}"
     if metrics:
@@ -172,12 +193,7 @@ def _progress(body: Mapping[str, Any]) -> Values:
             for name, value in list(cast("Mapping[str, Any]", metrics).items())[:MAX_METRICS]
         }
         kept = json.dumps({name: n for name, n in numbers.items() if n is not None}, sort_keys=True)
-    return {
-        "step": _whole(body, "step"),
-        "loss": _number(body.get("loss")),
-        "rate": _number(body.get("rate")),
-        "metrics": kept,
-    }
+    return _whole(body, "step"), _number(body.get("loss")), _number(body.get("rate")), kept
 
 
 def _heartbeat(body: Mapping[str, Any]) -> Values:
@@ -251,3 +267,7 @@ def _number(value: Any) -> float | None:
 
 def _malformed(reason: str) -> Refused:
     return Refused(Refusal.MALFORMED, reason)
+
+
+def _not_as_documented(item: Item, error: Exception) -> Refused:
+    return _malformed(f"item {item.seq} ({item.kind.value}): {error or 'not as documented'}")

@@ -32,7 +32,7 @@ from planner.model.runtime import (
     Seat,
     Session,
 )
-from planner.state import cuts, deliver, guards, meeting, seats, tables, told
+from planner.state import cuts, deliver, guards, known, meeting, seats, tables, told
 from planner.state.engine import open_engine
 from planner.state.transactions import reading, writing
 
@@ -222,7 +222,7 @@ class Runtime:
     def requests(self, seat: Seat) -> tuple[NodeRequest, ...]:
         """What the seat's nodes are asked, oldest first."""
         with self._reading() as connection:
-            return deliver.requests(connection, self._project, seat)
+            return known.requests(connection, self._project, seat)
 
     # what nodes told
 

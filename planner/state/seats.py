@@ -81,15 +81,15 @@ def sessions(connection: Connection, project: str, tokens: Sequence[str], at: st
     s, k = tables.session.c, tables.seat.c
     found: dict[str, Session] = {}
     for start in range(0, len(tokens), CHUNK):
-        query = select(s.token_sha256, s.job, s.generation, s.rank, s.instance_id, s.expires_at).where(
+        query = select(s.token_sha256, s.job, s.generation, s.rank, s.instance_id, s.expires_at, s.key_sha256).where(
             s.project == project,
             s.token_sha256.in_(tokens[start : start + CHUNK]),
             s.expires_at > at,
             *(k[name] == s[name] for name in ("project", "job", "generation", "rank", "instance_id", "key_sha256")),
         )
-        for token, job, generation, rank, instance_id, expires_at in connection.execute(query):
+        for token, job, generation, rank, instance_id, expires_at, key_sha256 in connection.execute(query):
             seat = Seat(job=job, generation=generation, rank=rank)
-            found[token] = Session(seat=seat, instance_id=instance_id, expires_at=expires_at)
+            found[token] = Session(seat=seat, instance_id=instance_id, expires_at=expires_at, key_sha256=key_sha256)
     return found
 
 
@@ -220,7 +220,12 @@ def _joined(connection: Connection, project: str, run: Row, wanted: Admission) -
     query = select(d.stream, d.through).filter_by(**key).order_by(d.at.desc(), d.through.desc()).limit(1)
     last = connection.execute(query).first()
     return Joined(
-        session=Session(seat=seat, instance_id=wanted.instance_id, expires_at=wanted.expires_at),
+        session=Session(
+            seat=seat,
+            instance_id=wanted.instance_id,
+            expires_at=wanted.expires_at,
+            key_sha256=wanted.key_sha256,
+        ),
         nodes=run["nodes"],
         manifest_key=manifest_key(connection, project, seat.job, seat.generation),
         stop_at=stop_at(run),

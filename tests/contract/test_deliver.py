@@ -416,3 +416,50 @@ def test_launches_and_reports_at_once_end_all_well(bed: Bed, made: str) -> None:
         for server in servers:
             server.close()
     assert bed.kinds().count("node-w") == 30
+
+
+def test_who_lost_the_seat_reports_no_more_whatever_a_server_remembers(bed: Bed) -> None:
+    """Another replica gave the seat away: here the old session is still known."""
+    bed.launch("i-0", "i-1")
+    bed.join()
+    before = bed.runtime.session("token of i-0", NOW)
+    assert before is not None
+    old = replace(report(item(1, step=1)), holder=(before.instance_id, before.key_sha256))
+    assert bed.deliver(old)[0].through == 1
+    bed.renamed(1, 0, "i-9")
+    bed.join(machine="i-9")
+    beside = report(item(1, step=7), of=seat(rank=1))
+    again, other = bed.deliver(replace(old, items=(item(2, step=2),)), beside)
+    assert again.refused is not None
+    assert again.refused.word.value == "unknown"
+    assert other.through == 1
+    same_machine = replace(old, items=(item(2, step=2),), holder=("i-9", "key of i-0"))
+    assert bed.deliver(same_machine)[0].refused is not None
+    assert bed.deliver(replace(same_machine, holder=("i-9", "key of i-9")))[0].through == 2
+    assert steps(bed, rank=0) == [1, 2]
+
+
+def test_a_seat_that_is_being_given_away_takes_nothing_of_its_holder_afterwards(bed: Bed, made: str) -> None:
+    """Whoever reports waits for the one who gives the seat away, and looks at the seat after that."""
+    bed.launch("i-0")
+    bed.join()
+    old = replace(report(item(1, step=1)), holder=("i-0", "key of i-0"))
+    server = Runtime.open(made, "acme")
+    answers = []
+
+    def act(k: int) -> None:
+        if k:
+            for n in range(1, 60):
+                told = replace(old, items=(item(n, step=n),))
+                answers.append((server.deliver([told], NOW)[0], n))
+        else:
+            bed.renamed(1, 0, "i-9")
+            bed.join(machine="i-9")
+
+    try:
+        _at_once(2, act)
+    finally:
+        server.close()
+    taken = [n for answer, n in answers if answer.refused is None]
+    assert taken == list(range(1, len(taken) + 1)) == steps(bed)
+    assert bed.deliver(replace(old, items=(item(99, step=99),)))[0].refused is not None
