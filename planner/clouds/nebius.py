@@ -54,7 +54,7 @@ class NebiusLister:
         retries: int = RETRIES,
         seconds: float = ASK_SECONDS,
     ) -> None:
-        self._open = open_sdk or _sdk(where)
+        self._open = open_sdk or sdk_opener(where)
         self._where = where
         self._limits: dict[str, Any] = {"retries": retries, "timeout": seconds}
 
@@ -192,7 +192,7 @@ def _leftover(found: Any, known: dict[str, str]) -> Instance:
     )
 
 
-def _sdk(where: Where) -> Callable[[], Any]:
+def sdk_opener(where: Where) -> Callable[[], Any]:
     """Opens the SDK: with the token in the environment, else as the CLI's profile, which may be a service account."""
     try:
         from nebius.aio.cli_config import Config  # noqa: PLC0415 - optional
