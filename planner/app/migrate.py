@@ -64,6 +64,11 @@ class Waits:
     cut_seconds: float = 1800.0
     progress_seconds: float = 3600.0
 
+    @classmethod
+    def each(cls, seconds: float) -> Waits:
+        """The same for all."""
+        return cls(checkpoint_seconds=seconds, notice_seconds=seconds, cut_seconds=seconds, progress_seconds=seconds)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
@@ -116,15 +121,20 @@ def migrate(order: Order, ports: Ports, nodes: Runtime) -> Migrated:
         return _Moving(order, ports, nodes, writer, move).go()
 
 
+def same_move(ports: Ports, diff: MigrationDiff) -> Move | None:
+    """The newest move of the job, where it is this diff's."""
+    last = next(reversed(ports.record.moves(diff.job)), None)
+    return last if last is not None and last.document.get("diff") == diff_document(diff) else None
+
+
 def _last(order: Order, ports: Ports, writer: Writer) -> Migrated | None:
     """The newest move where it is what was asked for and over; what it may have left half made is finished."""
-    last = next(reversed(ports.record.moves(order.job)), None)
-    if last is None or (order.diff is not None and diff_document(order.diff) != last.document.get("diff")):
-        if order.diff is None:
-            summary = f"no move of `{order.job}` is under way"
-            raise InputError(
-                [Diagnostic(code="SKY-MOVE-422", summary=summary, hint="give a diff that `skyplan replan` wrote")]
-            )
+    if order.diff is not None:
+        last = same_move(ports, order.diff)
+    elif (last := next(reversed(ports.record.moves(order.job)), None)) is None:
+        summary, hint = f"no move of `{order.job}` is under way", "give a diff that `skyplan replan` wrote"
+        raise InputError([Diagnostic(code="SKY-MOVE-422", summary=summary, hint=hint)])
+    if last is None:
         return None
     if order.diff is not None and last.status == MigrationStatus.REVERTED and not order.revert:
         return None  # it was given up, and is tried again

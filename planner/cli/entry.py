@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("planner.cli.explain_cmd", "Say why this placement, why not that one, or what a code means"),
     "synth": ("planner.cli.synth_cmd", "Write a plan's stacks as Terraform JSON"),
     "apply": ("planner.cli.apply_cmd", "Make a reviewed plan real through Terraform"),
+    "migrate": ("planner.cli.migrate_cmd", "Move a job as a reviewed diff says"),
     "status": ("planner.cli.status_cmd", "Show what runs, where and at what price"),
     "logs": ("planner.cli.logs_cmd", "Show what a job printed"),
     "events": ("planner.cli.events_cmd", "Show what happened to a job"),
