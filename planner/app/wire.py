@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from planner.model.market import Market
     from planner.model.project import Project
     from planner.model.stack import StackInput
+    from planner.state.history import History
     from planner.state.record import Record
     from planner.state.runtime import Runtime
 
@@ -59,6 +60,17 @@ def runtime(project: Project, *, make: bool = True) -> Runtime:
 
         raise missing("SQLAlchemy", "record") from error
     return Runtime.open(database_url(), project.name, make=make)
+
+
+def history(project: Project, *, make: bool = True) -> History:
+    """What was observed of markets, of the same database.  Raises MissingPart, InputError."""
+    try:
+        from planner.state.history import History  # noqa: PLC0415 - sqlalchemy, optional
+    except ImportError as error:
+        from planner.state.engine import missing  # noqa: PLC0415 - only on an error
+
+        raise missing("SQLAlchemy", "record") from error
+    return History.open(database_url(), project.name, make=make)
 
 
 def ports(project: Project, market: Market, tell: Tell) -> Ports:

@@ -369,6 +369,12 @@ class TestCapacity:
         for capacity in ("spot", "on_demand"):
             assert found[f"aws/{EAST}/use1-az1/{G6}/{capacity}"] == (CapacityWord.WITHDRAWN, "")
 
+    def test_a_zone_that_the_account_has_not_is_not_spoken_of(self, bed):
+        """A local zone lists nothing until the account opts in to it."""
+        zones = {EAST: ("use1-az6", "use1-atl2-az1")}
+        (fed,) = read(bed.feed(Waits().again()), "capacity", bed.wanted(regions=(EAST,), zones=zones)).values()
+        assert {one.zone for one in fed.capacity} == {"use1-az6"}
+
     def test_a_score_for_a_zone_without_the_type_is_none(self, bed):
         bed.market["scores"][EAST]["use1-az1"][G6] = 10
         bed.sell()

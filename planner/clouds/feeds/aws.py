@@ -151,7 +151,8 @@ class AwsFeed:
 
     def _offered(self, found: Gathering) -> None:
         offered, whole = self._offerings(found)
-        zones = found.zones if found.zones is not None else sorted(set(self._zones(found.region).values()))
+        # a local zone that the account has not opted in to lists nothing, which says nothing
+        zones = sorted(z for z in set(self._zones(found.region).values()) if found.zones is None or z in found.zones)
         for zone in zones:
             for instance_type in found.types:
                 here = (zone, instance_type) in offered
