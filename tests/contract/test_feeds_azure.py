@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -17,7 +18,7 @@ from planner.clouds.feeds.azure_ask import Retail
 from planner.clouds.feeds.azure_prices import priced
 from planner.clouds.feeds.gathering import Gathering
 from planner.clouds.port import Where
-from planner.model.errors import PermissionDenied
+from planner.model.errors import MissingPart, PermissionDenied
 from planner.model.readings import CapacityWord
 from tests.contract.feeds import Bed, FeedContract, Spoilt, Waits, codes, read
 from tests.emulators.arm import Arm, BearerOverHttp, NoToken, Token, restricted, sku, usage
@@ -360,6 +361,19 @@ class TestCapacity:
         feed = AzureFeed(Where(cloud="azure", target="prod", region=""), credential=Token(), session=bed.session())
         with pytest.raises(PermissionDenied, match="subscription"):
             list(feed.quotas(bed.wanted()))
+
+
+def test_without_the_sdk_no_feed_is_made(monkeypatch):
+    monkeypatch.setitem(sys.modules, "azure.mgmt", None)
+    with pytest.raises(MissingPart, match="azure-mgmt-compute"):
+        AzureFeed(Where(cloud="azure", target="prod", region="eastus"))
+
+
+def test_a_feed_that_is_closed_holds_no_connection(bed):
+    feed = bed.feed(Waits().again())
+    list(feed.prices(bed.wanted()))
+    feed.close()
+    assert not any(adapter.poolmanager.pools.keys() for adapter in feed._session.adapters.values())
 
 
 def quotas(bed):

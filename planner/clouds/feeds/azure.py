@@ -1,4 +1,4 @@
-"""Azure's prices, capacity and quotas: Retail Prices, resource SKUs with their restrictions, compute usages.  The SDK is imported when it is first needed.
+"""Azure's prices, capacity and quotas: Retail Prices, resource SKUs with their restrictions, compute usages.  The SDK is imported when a feed is made.
 
 Prices ask for no credentials, the rest for the rights of `skyplan-catalog-reader`: `Microsoft.Compute/skus/read` and `Microsoft.Compute/locations/usages/read`.
 Azure keeps no price history: `since` changes nothing, and what holds now is read.  Spot prices are regional.
@@ -41,11 +41,13 @@ class AzureFeed:
         session: Any = None,
         retail: str = RETAIL,
     ) -> None:
+        self._sdk = None if client is not None else _sdk()
         self._where = where
         self._again = again or Again()
         self._credential = credential
         self._client = client
-        self._retail = azure_ask.Retail(session or _session(), retail)
+        self._session = session or _session()
+        self._retail = azure_ask.Retail(self._session, retail)
 
     def prices(self, wanted: Wanted) -> Iterator[Fed]:
         """See `PriceSource`."""
@@ -79,6 +81,12 @@ class AzureFeed:
                 limits(rows or [], seen, into)
             yield into.fed()
 
+    def close(self) -> None:
+        """Let the connections go."""
+        self._session.close()
+        if self._client is not None:
+            self._client.close()
+
     def _places(self, wanted: Wanted, source: str) -> Iterator[tuple[Gathering, Sizes | None]]:
         """Each region and what is sold there; None where nothing is wanted, or nothing was answered."""
         if wanted.regions:
@@ -95,9 +103,10 @@ class AzureFeed:
             yield into, None if rows is None else sizes(rows, into)
 
     def _compute(self) -> Any:
+        """The SDK's client, made when it is first needed: prices ask for no subscription."""
         if self._client is None:
             self._credential = self._credential or _credential(self._where)
-            self._client = _client(self._where, self._credential)
+            self._client = _client(self._sdk, self._where, self._credential)
         return self._client
 
 
@@ -122,33 +131,35 @@ def _quoted(text: str) -> str:
 
 
 def _session() -> Any:
-    try:
-        import requests  # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise errors_map.missing("Azure", "requests", "azure") from error
+    import requests  # noqa: PLC0415 - optional
+
     return requests.Session()
 
 
-def _client(where: Where, credential: Any) -> Any:
+def _sdk() -> Any:
+    """The SDK, and the other two that will be needed."""
     try:
-        from azure.mgmt.compute import ComputeManagementClient  # noqa: PLC0415 - optional
+        import azure.identity  # noqa: F401, PLC0415 - optional
+        import requests  # noqa: F401, PLC0415
+        from azure.mgmt import compute  # noqa: PLC0415
     except ImportError as error:
-        raise errors_map.missing("Azure", "azure-mgmt-compute", "azure") from error
+        raise errors_map.missing("Azure", "azure-identity, azure-mgmt-compute and requests", "azure") from error
+    return compute
+
+
+def _client(sdk: Any, where: Where, credential: Any) -> Any:
     subscription = where.account or os.environ.get("ARM_SUBSCRIPTION_ID") or os.environ.get("AZURE_SUBSCRIPTION_ID")
     if not subscription:
         hint = "set `subscription` of the target in skyplan.yaml, or ARM_SUBSCRIPTION_ID"
         raise errors_map.no_account("Azure", "subscription", hint)
     connect, answer = azure_ask.TIMEOUT_SECONDS
-    return ComputeManagementClient(
-        credential, subscription, retry_total=0, connection_timeout=connect, read_timeout=answer
-    )
+    limits = {"retry_total": 0, "connection_timeout": connect, "read_timeout": answer}
+    return sdk.ComputeManagementClient(credential, subscription, **limits)
 
 
 def _credential(where: Where) -> Any:
-    try:
-        from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise errors_map.missing("Azure", "azure-identity", "azure") from error
+    from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - optional
+
     if where.role is None:
         return DefaultAzureCredential()
     from planner.clouds.azure_ci import ci_credential  # noqa: PLC0415 - azure-identity
