@@ -8,7 +8,7 @@ A preemption loses nothing but the restart: checkpoints are continuous.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -51,6 +51,7 @@ class Market:
     stop_hours      [regions + 1, places] the same hours before rounding
     tick_hours      hours per tick
     work, deadline  the job, in ticks
+    memo            what was worked out of it and never changes, by whoever did
     """
 
     names: tuple[str, ...]
@@ -67,6 +68,7 @@ class Market:
     deadline: int
     terms: Terms
     trace: Trace
+    memo: dict[object, object] = field(default_factory=dict[object, object], repr=False)
 
     @cached_property
     def changeover(self) -> int:
@@ -98,6 +100,7 @@ class Market:
             egress_usd=self.egress_usd[np.ix_(rows, kept)],
             stop_hours=self.stop_hours[np.ix_(rows, kept)],
             trace=self.trace.only(zones),
+            memo={},
         )
 
 

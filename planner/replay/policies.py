@@ -32,7 +32,7 @@ def on_demand_at_home(market: Market, seen: Seen) -> int:
     return market.zones + chosen if np.isfinite(prices[chosen]) else NOWHERE
 
 
-class _EveryZone:
+class EveryZone:
     """Uses all zones."""
 
     def field(self, market: Market, begin: int) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's signature
@@ -40,7 +40,7 @@ class _EveryZone:
         return market.names[: market.zones]
 
 
-class _OneZone:
+class OneZone:
     """Stays in the zone whose price was lowest when the window began, whether it could be had then or not."""
 
     def field(self, market: Market, begin: int) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class _OneZone:
 
 
 @dataclass(frozen=True, slots=True)
-class OnDemand(_EveryZone):
+class OnDemand(EveryZone):
     """Never spot."""
 
     name: str = "on-demand"
@@ -61,7 +61,7 @@ class OnDemand(_EveryZone):
 
 
 @dataclass(frozen=True, slots=True)
-class NeverMove(_OneZone):
+class NeverMove(OneZone):
     """Runs whenever its zone can be had, and waits otherwise."""
 
     name: str = "never-move"
@@ -72,7 +72,7 @@ class NeverMove(_OneZone):
 
 
 @dataclass(frozen=True, slots=True)
-class Failover(_EveryZone):
+class Failover(EveryZone):
     """Moves only when it is taken back: to the zone that is cheapest then, whatever the move costs."""
 
     name: str = "failover"
@@ -83,7 +83,7 @@ class Failover(_EveryZone):
 
 
 @dataclass(frozen=True, slots=True)
-class AlwaysCheapest(_EveryZone):
+class AlwaysCheapest(EveryZone):
     """Follows every price, whatever the move costs."""
 
     name: str = "always-cheapest"
