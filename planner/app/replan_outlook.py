@@ -1,0 +1,158 @@
+"""What the history leads to expect of a job's candidates: how long pools last, when they return, what they usually cost; and which quotas were withdrawn.
+
+Decides over how much of the past it looks.  Nothing after `now` counts, so that a past replan can be made again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+
+from planner.migration.costing import Outlook, Shape, default_outlook
+from planner.migration.lifetimes import Past, expected
+from planner.model.ledger import AvailabilityMemory, Failure
+from planner.model.readings import CapacityWord, series_of_offer
+from planner.model.record import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from planner.app.situation import Seen as JobSeen
+    from planner.migration.constants import Rule
+    from planner.model.ledger import Holding
+    from planner.state.history_values import Quota, Seen, Steps
+
+LOOK_BACK: Final = timedelta(days=30)
+"""Spot markets change their habits within months (notes/spot.md); older outages say little."""
+AWAY: Final = frozenset({CapacityWord.NONE, CapacityWord.RECLAIMED, CapacityWord.WITHDRAWN})
+LAST_FAILURES: Final = timedelta(days=2)
+"""Beyond it no cool-down reaches (`planner.placement.crowd`)."""
+
+
+class Remembers(Protocol):
+    """What is asked of the history, as `planner.state.history.History` gives it."""
+
+    def changes(self, series: Sequence[str], since: datetime, until: datetime) -> Mapping[str, Steps]:
+        """Prices over that time."""
+        ...
+
+    def capacity_changes(
+        self, series: Sequence[str], since: datetime, until: datetime
+    ) -> Mapping[str, tuple[Seen, ...]]:
+        """What was seen over that time."""
+        ...
+
+    def failures(self, since: datetime, at: datetime, series: Sequence[str] | None = None) -> tuple[Seen, ...]:
+        """What was refused or taken back."""
+        ...
+
+    def quotas(self, target: str | None = None, at: datetime | None = None) -> tuple[Quota, ...]:
+        """As they were last read."""
+        ...
+
+
+def outlook_of(shape: Shape, history: Remembers | None, now: datetime, rule: Rule) -> tuple[Outlook, bool]:
+    """Of each candidate; and whether anything at all was known of how long its pools last."""
+    found = default_outlook(shape, rule)
+    if history is None or not len(shape):
+        return found, False
+    series = [series_of_offer(name) for name in shape.names]
+    since = now - LOOK_BACK
+    usual = shape.usd_per_hour.copy()
+    nodes = shape.workload.resources.nodes
+    for at, steps in ((series.index(name), steps) for name, steps in history.changes(series, since, now).items()):
+        # what an hour costs besides the nodes stays as it is now
+        typical = _typical(steps, now) * nodes
+        usual[at] += typical - shape.price_usd_per_hour[at]
+    seen = history.capacity_changes([s for s, spot in zip(series, shape.spot, strict=True) if spot], since, now)
+    past = _past([seen.get(name, ()) for name in series])
+    if not len(past.pool):
+        return replace(found, usual_usd_per_hour=usual), False
+    told = expected(past, len(series), now.timestamp() / 3600, rule)
+    known = told.known & shape.spot
+    return (
+        Outlook(
+            lifetime_hours=np.where(known, told.lifetime_hours, found.lifetime_hours),
+            return_hours=np.where(known & (told.return_hours > 0), told.return_hours, found.return_hours),
+            usual_usd_per_hour=usual,
+        ),
+        bool(known.any()),
+    )
+
+
+def _typical(steps: Steps, now: datetime) -> float:
+    """The median over time, in USD per hour and node."""
+    at = np.append(steps.at, np.int64(now.timestamp() * 1e6))
+    lasted = np.maximum(np.diff(at), 0)
+    order = np.argsort(steps.micro_usd, kind="stable")
+    half = int(np.count_nonzero(np.cumsum(lasted[order]) < lasted.sum() / 2))
+    return float(steps.micro_usd[order][min(half, len(order) - 1)]) / 1e6
+
+
+def _past(seen: Sequence[Sequence[Seen]]) -> Past:
+    """Changes between there and away; words that say nothing of capacity are passed over."""
+    pool, at, there = list[int](), list[float](), list[bool]()
+    for number, words in enumerate(seen):
+        before: bool | None = None
+        for one in words:
+            if one.word is CapacityWord.OFFERED or (one.word not in AWAY) is before:
+                continue
+            before = one.word not in AWAY
+            pool.append(number)
+            at.append(moment(one.at).timestamp() / 3600)
+            there.append(before)
+    return Past(
+        pool=np.array(pool, dtype=np.int32),
+        at_hours=np.array(at, dtype=np.float64),
+        available=np.array(there, dtype=np.bool_),
+    )
+
+
+def memory_of(
+    known: AvailabilityMemory,
+    jobs: Iterable[JobSeen],
+    history: Remembers | None,
+    offers: Mapping[str, Sequence[str]],
+    now: datetime,
+) -> AvailabilityMemory:
+    """Launches that were refused, what our own jobs lost, and what feeds saw fail.  `offers`: offer ids of each series."""
+    from planner.app.situation import TAKEN  # noqa: PLC0415 - beside its use
+
+    found = set(known.failures)
+    for job in jobs:
+        pools = {r.generation: r.pool for r in job.runs}
+        for move in job.moved(TAKEN):
+            if move.from_generation in pools:
+                found.add(Failure(scope=pools[move.from_generation], code="reclaimed", kind="capacity", at=move.at))
+    if history is not None:
+        for one in history.failures(now - LAST_FAILURES, now):
+            found |= {
+                Failure(scope=offer, code=one.word.value, kind="capacity", at=one.at)
+                for offer in offers.get(one.series, ())
+            }
+    return AvailabilityMemory(tuple(sorted(found)))
+
+
+def withdrawn(quotas: Sequence[Quota], holdings: Sequence[Holding]) -> dict[str, str]:
+    """By job, why the quota that it runs on was withdrawn: the limit is below what runs under it."""
+    out: dict[str, str] = {}
+    for quota in quotas:
+        q = quota.reading
+        mine = [
+            h
+            for h in holdings
+            if h.target == quota.target
+            and h.pool.startswith(f"{q.cloud}:")
+            and h.region == q.region
+            and q.capacity in {"", h.capacity}
+            and any(fnmatchcase(h.instance_type, pattern) for pattern in q.instance_types)
+        ]
+        used = sum(h.vcpus if q.unit == "vcpus" else h.gpus for h in mine)
+        if mine and used > q.limit:
+            why = f"{q.name} of {q.cloud}:{quota.target} in {q.region} is {q.limit:g} {q.unit}, and {used} run under it"
+            out |= dict.fromkeys((h.job for h in mine), why)
+    return out
