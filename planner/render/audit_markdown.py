@@ -36,7 +36,7 @@ def document(report: AuditReport) -> str:
         blocks += _widenings(widened, report.base)
         blocks += [_changes(list(rows)) for _, rows in groupby(report.changes, key=lambda c: (c.cloud, c.identity))]
     if report.diagnostics:
-        said = (f"- **{d.severity.value}**: {_cell(d.summary)} ({d.code})" for d in report.diagnostics)
+        said = (f"- **{d.severity.value}**: {cell(d.summary)} ({d.code})" for d in report.diagnostics)
         blocks.append("\n".join(said))
     blocks += [_folded(f) for f in report.findings if f.rule != WIDENING]
     kept: list[str] = []
@@ -53,24 +53,24 @@ def document(report: AuditReport) -> str:
 def _verdict(report: AuditReport) -> str:
     failing = len(report.failing)
     word = f"**{failing} to settle before this may go in**" if failing else "**Nothing that fails**"
-    return f"{word}: {_cell(summary(report))}."
+    return f"{word}: {cell(summary(report))}."
 
 
 def _widenings(widened: list[Finding], base: str) -> list[str]:
     if not widened:
-        return [f"### Nothing is granted beyond {_cell(base)}"]
+        return [f"### Nothing is granted beyond {cell(base)}"]
     rows = ["| | identity | grant | what is wider |", "|---|---|---|---|"]
     for f in widened:
-        mark = f"accepted: {_cell(f.accepted)}" if f.accepted else f.level.value
-        rows.append(f"| {mark} | {_cell(who(f))} | {_cell(what(f))} | {_cell(f.message)} |")
-    return [f"### Granted beyond {_cell(base)}", "\n".join(rows)]
+        mark = f"accepted: {cell(f.accepted)}" if f.accepted else f.level.value
+        rows.append(f"| {mark} | {cell(who(f))} | {cell(what(f))} | {cell(f.message)} |")
+    return [f"### Granted beyond {cell(base)}", "\n".join(rows)]
 
 
 def _changes(rows: list[Change]) -> str:
     first = rows[0]
     name = " ".join(filter(None, (first.cloud, first.identity)))
     out = [f"<details><summary>{_html(name)}: {_counted(rows)}</summary>", "", "| | right |", "|---|---|"]
-    out += [f"| {_MARKS[c.kind]} | {_cell(c.right)} |" for c in rows]
+    out += [f"| {_MARKS[c.kind]} | {cell(c.right)} |" for c in rows]
     return "\n".join([*out, "", "</details>"])
 
 
@@ -81,13 +81,13 @@ def _counted(rows: list[Change]) -> str:
 def _folded(f: Finding) -> str:
     head = f"{f.level.value} {f.rule} {who(f)}: {f.message}"
     mark = " (accepted)" if f.accepted else ""
-    out = [f"<details><summary>{_html(head)}{mark}</summary>", "", f"- where: {_cell(where(f))}"]
+    out = [f"<details><summary>{_html(head)}{mark}</summary>", "", f"- where: {cell(where(f))}"]
     if f.origin:
-        out.append(f"- in: {_cell(f.origin)}")
+        out.append(f"- in: {cell(f.origin)}")
     if shown := what(f):
-        out.append(f"- grant: {_cell(shown)}")
+        out.append(f"- grant: {cell(shown)}")
     if f.accepted:
-        out.append(f"- accepted: {_cell(f.accepted)}")
+        out.append(f"- accepted: {cell(f.accepted)}")
     page = rule_page(f.rule)
     out.append(f"- rule: [{f.rule}]({page})" if page else f"- rule: `{asking(f.rule)}`")
     for label, text in (("evidence", f.evidence), ("fix", f.fix)):
@@ -96,7 +96,8 @@ def _folded(f: Finding) -> str:
     return "\n".join([*out, "", "</details>"])
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """A stranger's text, which opens nothing where it stands in Markdown."""
     return _ADDRESS.sub(_BREAK, printable(text).translate(_SPECIAL))
 
 

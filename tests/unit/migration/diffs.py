@@ -95,5 +95,10 @@ def diff() -> MigrationDiff:
                 reason="input",
             ),
         ),
-        inputs={"market": "sha256:m", "as_of": "2026-11-30T12:00:00Z"},
+        inputs={
+            "market": "sha256:m",
+            "as_of": "2026-11-30T12:00:00Z",
+            "counted_by": "steps",
+            "work_left": "step 12,000 of 24,000",
+        },
     )
