@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from planner.model.words import Words, words_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from planner.app.markets import Priced
     from planner.model.market import Market
     from planner.model.workload import Workload
 
@@ -40,13 +42,23 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Everything read.  `warnings` never stop a plan."""
+    """Everything read.  `warnings` never stop a plan.  `priced`: what `market` is made of besides the catalog; None where it is the catalog."""
 
     jobs: tuple[Job, ...]
     project: Project
     project_file: str | None
     market: Market
     warnings: tuple[Diagnostic, ...]
+    priced: Priced | None = None
+
+    def counted_at(self, as_of: str) -> Inputs:
+        """The same, with the market's ages counted at that moment, where it has a moment of its own."""
+        if self.priced is None or as_of == self.market.as_of:
+            return self
+        from planner.app.markets import again_at  # noqa: PLC0415 - numpy
+
+        priced = again_at(self.priced, _moment(as_of))
+        return replace(self, priced=priced, market=priced.market)
 
 
 def shown(path: Path) -> str:
@@ -85,8 +97,39 @@ def load_project(path: Path | None, words: Words) -> tuple[Project, str | None, 
     return project, shown(found), diagnostics
 
 
-def load(job_files: Sequence[Path], *, project_file: Path | None = None, catalog: Path | None = None) -> Inputs:
-    """Read everything.  Raises InputError with every error of every file."""
+def priced_market(
+    base: Market,
+    project: Project,
+    *,
+    project_file: Path | None = None,
+    catalog: Path | None = None,
+    as_of: str | None = None,
+    offline: bool = False,
+) -> Priced | None:
+    """What the project's source of prices tells besides the catalog, laid over it; None where that is nothing.  Raises InputError, Unavailable."""
+    if project.market.source == "record" and (offline or not there_is_a_record()):
+        return None
+    from planner.app.market_source import priced_market as found  # noqa: PLC0415 - numpy
+
+    folder = project_file.parent if project_file else Path()
+    at = _moment(as_of) if as_of else None
+    return found(base, project, folder=folder, catalog=catalog, at=at, offline=offline)
+
+
+def there_is_a_record() -> bool:
+    """Whether a database is named, or lies in the working folder."""
+    return bool(os.environ.get("SKYPLAN_DATABASE_URL")) or RECORD_FILE.is_file()
+
+
+def load(
+    job_files: Sequence[Path],
+    *,
+    project_file: Path | None = None,
+    catalog: Path | None = None,
+    as_of: str | None = None,
+    offline: bool = False,
+) -> Inputs:
+    """Read everything; prices as they were known at `as_of`, if it is given.  Raises InputError with every error of every file."""
     from planner.spec.job import parse_jobs  # noqa: PLC0415 - yaml
     from planner.spec.limits import narrow  # noqa: PLC0415 - yaml
 
@@ -116,7 +159,16 @@ def load(job_files: Sequence[Path], *, project_file: Path | None = None, catalog
     errors = [d for d in found if d.severity is Severity.ERROR]
     if errors:
         raise InputError(ordered(found))
-    return Inputs(jobs=tuple(jobs), project=project, project_file=project_shown, market=market, warnings=ordered(found))
+    priced = priced_market(market, project, project_file=project_file, catalog=catalog, as_of=as_of, offline=offline)
+    found += priced.warnings() if priced else ()
+    return Inputs(
+        jobs=tuple(jobs),
+        project=project,
+        project_file=project_shown,
+        market=priced.market if priced else market,
+        warnings=ordered(found),
+        priced=priced,
+    )
 
 
 def _twice(jobs: Sequence[Job]) -> list[Diagnostic]:
@@ -176,7 +228,7 @@ class Known:
 
 def read_record(project: str, market: Market, *, offline: bool) -> Known:
     """From the record where there is one; nothing is created.  `offline` reads files only."""
-    if offline or not (os.environ.get("SKYPLAN_DATABASE_URL") or RECORD_FILE.is_file()):
+    if offline or not there_is_a_record():
         return Known()
     try:
         from planner.app.recall import known  # noqa: PLC0415 - sqlalchemy
@@ -199,3 +251,8 @@ def checked_project(path: Path | None, words: Words) -> Project:
     if any(d.severity is Severity.ERROR for d in diagnostics):
         raise InputError(ordered(list(diagnostics)))
     return project
+
+
+def _moment(as_of: str) -> datetime:
+    at = datetime.fromisoformat(as_of)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

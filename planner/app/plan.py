@@ -24,7 +24,7 @@ from planner.model.diagnostic import Diagnostic
 from planner.model.digest import digest
 from planner.model.errors import InputError
 from planner.model.grants import Grant
-from planner.model.ledger import Ledger
+from planner.model.ledger import AvailabilityMemory, Ledger
 from planner.model.offer import Cloud
 from planner.model.plan import METHOD, Caveat, Placement, PlacementPlan, PlanStatus, StackRef
 from planner.model.reach import DataPath
@@ -105,7 +105,13 @@ class Result:
 
 def run(request: Request, now: datetime) -> Result:
     """Plan every job of every file.  Raises InputError with all that is wrong in them."""
-    read = inputs.load(request.job_files, project_file=request.project_file, catalog=request.catalog)
+    read = inputs.load(
+        request.job_files,
+        project_file=request.project_file,
+        catalog=request.catalog,
+        as_of=request.as_of,
+        offline=request.offline,
+    )
     return run_on(read, request, now)
 
 
@@ -118,9 +124,10 @@ def run_on(read: inputs.Inputs, request: Request, now: datetime) -> Result:
     others = [p for name, p in sorted(standing.items()) if name not in names]
     ledger = inputs.ledger_of(known.holdings, inputs.holdings_of(others, read.market))
     as_of = request.as_of or _moment(read, known, now)
+    read = read.counted_at(as_of)
     policy = Policy(
         project=read.project,
-        memory=known.memory,
+        memory=_memory(read, known, as_of if request.as_of or read.priced else None),
         as_of=as_of,
         top=request.top,
         unusable={j.workload.name: unusable(j.workload, read.project, read.market) for j in read.jobs},
@@ -146,6 +153,15 @@ def _moment(read: inputs.Inputs, known: inputs.Known, now: datetime) -> str:
     """The market's own moment; now, where something in the inputs opens, expires or decays by the clock."""
     by_the_clock = bool(known.memory.failures or read.project.reserved)
     return now.strftime("%Y-%m-%dT%H:%M:%SZ") if by_the_clock else read.market.as_of
+
+
+def _memory(read: inputs.Inputs, known: inputs.Known, as_of: str | None) -> AvailabilityMemory:
+    """Launches that were refused, and what the market's source saw fail; until `as_of`, so that what comes later does not change a plan of then."""
+    if as_of is None:
+        return known.memory
+    seen = read.priced.failures(read.project, moment(as_of)) if read.priced else ()
+    failures = {f for f in known.memory.failures if moment(f.at) <= moment(as_of)}
+    return AvailabilityMemory(tuple(sorted({*failures, *seen})))
 
 
 def complete(placed: Placed, taken: Ledger, read: inputs.Inputs, policy: Policy, job_file: str) -> PlacementPlan:
@@ -264,10 +280,12 @@ def _stacks(ranked: Sequence[Placement], workload: Workload, project: Project, m
 
 
 def _inputs(placed: Placed, read: inputs.Inputs, policy: Policy, job_file: str) -> dict[str, Any]:
+    base = read.priced.base if read.priced else read.market
     return {
         "method": METHOD,
         "as_of": moment(policy.as_of).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "catalog": {"digest": read.market.digest, "as_of": read.market.as_of},
+        "catalog": {"digest": base.digest, "as_of": base.as_of},
+        **({"market": read.priced.document} if read.priced else {}),
         "job": {"file": job_file, "digest": digest(workload_document(placed.workload))},
         "project": {"file": read.project_file, "digest": digest(project_document(read.project))},
         "ledger": ledger_digest(placed.ledger),

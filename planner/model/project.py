@@ -220,6 +220,13 @@ class MigrationSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MarketSettings:
+    """Where prices come from: `record` (its history, over the catalog; the catalog alone where there is none), `catalog`, or a snapshot's path."""
+
+    source: str = "record"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """skyplan.yaml.  `default_targets` is True where the file names none: one target `default` per cloud then stands."""
 
@@ -248,6 +255,7 @@ class Project:
     ci: CiSettings | None = None
     control_plane: ControlPlane | None = None
     migration: MigrationSettings = field(default_factory=MigrationSettings)
+    market: MarketSettings = field(default_factory=MarketSettings)
 
     @property
     def broker(self) -> str | None:

@@ -20,6 +20,7 @@ from planner.spec.dates import moment
 from planner.spec.federation import federations
 from planner.spec.fields import Fields, Report
 from planner.spec.foundation import ci_settings
+from planner.spec.market import market_settings
 from planner.spec.migration import migration_settings
 from planner.spec.near import did_you_mean
 from planner.spec.patterns import is_glob, specific_first
@@ -95,6 +96,7 @@ def _project(f: Fields, words: Words) -> Project:
         ci=ci_settings(f),
         control_plane=_control_plane(f, agent=agent_url is not None, azure=any(t.cloud is Cloud.AZURE for t in stand)),
         migration=migration_settings(f),
+        market=market_settings(f),
     )
 
 

@@ -102,6 +102,15 @@ def project_properties() -> dict[str, Schema]:
             (),
             ci=_ci(),
         ),
+        "market": record(
+            "Where prices come from.",
+            (),
+            source=text(
+                "`record`, if absent: its history of prices over the catalog's, where there is one; `catalog`; or a snapshot by `skyplan prices snapshot`, relative to this file.",
+                "record",
+                "market.json",
+            ),
+        ),
         "migration": record(
             "When jobs move, and what `skyplan watch --apply` may move by itself.",
             (),

@@ -20,7 +20,7 @@ from planner.model.readings import CapacityReading, PriceReading, QuotaReading
 from planner.model.record import stamp
 from planner.state import history_keep, history_quotas, history_read, tables
 from planner.state.engine import open_engine
-from planner.state.history_values import EPOCH, PriceWindow, Quota, Quotes, Recorded, Seen, Steps, Stored, us
+from planner.state.history_values import EPOCH, PriceWindow, Quota, Quotes, Recorded, Seen, Steps, Stored, us, when
 from planner.state.history_write import Recording
 from planner.state.transactions import reading, writing
 
@@ -83,6 +83,12 @@ class History:
         """Prices of those series, or all: as of `at`, by what was known then; now where None.  Raises Unavailable."""
         with reading(self._engine) as connection:
             return history_read.quotes(connection, None if at is None else us(at), series)
+
+    def newest(self) -> datetime | None:
+        """By when all that is kept was known: the moment of the newest observation.  None without one."""
+        with reading(self._engine) as connection:
+            found = history_read.newest(connection)
+        return when(found) if found else None
 
     def changes(self, series: Sequence[str], since: datetime, until: datetime) -> dict[str, Steps]:
         """By series, its prices over that time; the first is the one that held at `since`.  One without any is left out."""

@@ -41,23 +41,30 @@ def _listed(connection: Connection) -> str:
 def _joined(connection: Connection, table: str, columns: Sequence[str]) -> str:
     """`table` as p: of each line the newest row that was known."""
     if connection.dialect.name == "postgresql":
-        newest = _NEWEST.format(columns=", q.".join(columns), table=table)
-        return f"CROSS JOIN LATERAL ({newest}) AS p"
-    newest = _NEWEST.format(columns="at", table=table)
-    return f"CROSS JOIN {table} AS p ON p.line_ix = l.ix AND p.at = ({newest})"
+        known = _NEWEST.format(columns=", q.".join(columns), table=table)
+        return f"CROSS JOIN LATERAL ({known}) AS p"
+    known = _NEWEST.format(columns="at", table=table)
+    return f"CROSS JOIN {table} AS p ON p.line_ix = l.ix AND p.at = ({known})"
 
 
-def _rows(connection: Connection, query: str, values: dict[str, Any]) -> list[Any]:
+def _rows(connection: Connection, query: str, values: dict[str, Any]) -> Sequence[Any]:
     """As the driver gives them: SQLAlchemy's rows would take three times as long as the query."""
     cursor = connection.execute(text(query), values).cursor
     assert cursor is not None  # noqa: S101 - every query here is a SELECT
     return cursor.fetchall()
 
 
+def newest(connection: Connection) -> int:
+    """The moment by which all that is kept was known; 0 where nothing is."""
+    query = "SELECT max(until), max(at + lag), (SELECT max(at + lag) FROM capacity) FROM price_now"
+    (found,) = _rows(connection, query, {})
+    return max(0, *(at or 0 for at in found))
+
+
 def quotes(connection: Connection, at: int | None, series: Sequence[str] | None) -> Quotes:
     """As of `at`, or now: of all series or of those."""
     values: dict[str, Any] = {}
-    if at is None:
+    if at is None or (series is None and at >= newest(connection)):
         query = _NOW
     else:
         values["at"] = at
@@ -76,32 +83,32 @@ def _standing(rows: Sequence[Any], at: int | None) -> Quotes:
     """One price per series, of rows (series, source, micro-USD, at, until) in order."""
     names, sources, micro, since, until = zip(*rows, strict=True) if rows else ((), (), (), (), ())
     prices, began, seen = (np.array(column, dtype=np.int64) for column in (micro, since, until))
-    newest = int(seen.max(initial=0)) if at is None else at
-    seen = np.where(seen + DAY >= newest, newest, seen) if at is not None else seen
+    if at is not None:
+        seen = np.where(seen + DAY >= at, at, seen)
     first = [k for k, name in enumerate(names) if not k or name != names[k - 1]]
     if len(first) == len(names):
-        chosen, disputed = np.arange(len(names)), np.zeros(len(names), dtype=bool)
+        chosen, least = np.arange(len(names)), prices
     else:
         picked = [_of_sources(range(a, b), prices, seen) for a, b in zip(first, [*first[1:], len(names)], strict=True)]
         chosen = np.array([k for k, _ in picked], dtype=np.int64)
-        disputed = np.array([d for _, d in picked], dtype=bool)
+        least = np.array([low for _, low in picked], dtype=np.int64)
     return Quotes(
         series=tuple(names[k] for k in chosen),
         source=tuple(sources[k] for k in chosen),
         micro_usd=prices[chosen],
         at=began[chosen],
         seen=seen[chosen],
-        disputed=disputed,
+        least_micro_usd=least,
     )
 
 
-def _of_sources(rows: Iterable[int], prices: Whole, seen: Whole) -> tuple[int, bool]:
-    """Which row stands, and whether a fresh one says otherwise."""
+def _of_sources(rows: Iterable[int], prices: Whole, seen: Whole) -> tuple[int, int]:
+    """Which row stands, and the least price of a fresh one."""
     rows = list(rows)
-    newest = max(int(seen[k]) for k in rows)
-    fresh = [k for k in rows if seen[k] + DAY >= newest]
+    last = max(int(seen[k]) for k in rows)
+    fresh = [k for k in rows if seen[k] + DAY >= last]
     best = max(fresh, key=lambda k: (int(prices[k]), int(seen[k]), -k))
-    return best, any(prices[k] != prices[best] for k in fresh)
+    return best, min(int(prices[k]) for k in fresh)
 
 
 def changes(connection: Connection, series: Sequence[str], since: int, until: int) -> dict[str, Steps]:

@@ -61,9 +61,9 @@ class Recorded:
 class Quotes:
     """Prices as of one moment, one entry per series, sorted by series.
 
-    at         when the price that stands was first observed
-    seen       when it was last confirmed; the moment asked for where that was within a day before it
-    disputed   another source that was confirmed within a day says otherwise: the dearer one stands
+    at               when the price that stands was first observed
+    seen             when it was last confirmed; the moment asked for where that was within a day before it
+    least_micro_usd  what the cheapest says of the sources that were confirmed within a day: the dearest of them stands
     """
 
     series: tuple[str, ...]
@@ -71,7 +71,7 @@ class Quotes:
     micro_usd: NDArray[np.int64]
     at: NDArray[np.int64]
     seen: NDArray[np.int64]
-    disputed: NDArray[np.bool_]
+    least_micro_usd: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.series)

@@ -174,11 +174,11 @@ def test_all_or_nothing(history: History) -> None:
 def test_where_sources_disagree_the_dearer_one_stands_while_it_is_told(history: History) -> None:
     history.record([price("3", NOW), price("5", NOW, source="list")], now=NOW)
     both = history.as_of(None, [SERIES])
-    assert (now_of(history), both.source, both.disputed.tolist()) == (5.0, ("list",), [True])
+    assert (now_of(history), both.source, both.least_micro_usd.tolist()) == (5.0, ("list",), [3_000_000])
     later = NOW + 3 * DAY
     history.record([price("3", NOW)], now=later)
     alone = history.as_of(None, [SERIES])
-    assert (now_of(history), alone.source, alone.disputed.tolist()) == (3.0, ("feed",), [False])
+    assert (now_of(history), alone.source, alone.least_micro_usd.tolist()) == (3.0, ("feed",), [3_000_000])
     assert now_of(history, NOW + HOUR) == 5.0
     assert now_of(history, later) == 3.0
     assert steps(history, until=later + DAY) == [(0, 5.0), (3 * 24 * 60, 3.0)]
