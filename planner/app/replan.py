@@ -26,7 +26,6 @@ from planner.migration.costing import Outlook, Shape, shape_of, with_current
 from planner.model.digest import digest
 from planner.model.ledger import Ledger
 from planner.model.migration import Kept, MigrationDiff, MigrationReason
-from planner.model.readings import series_of_offer
 from planner.model.record import RunStatus
 from planner.placement.cost import figure
 from planner.placement.crowd import (
@@ -40,7 +39,7 @@ from planner.placement.crowd import (
     quota_bits,
 )
 from planner.placement.fleet import holdings
-from planner.placement.offers import Offers, offers_of
+from planner.placement.offers import offers_of
 from planner.placement.rank import unusable_bits
 from planner.spec.normal import workload_from_document
 
@@ -78,7 +77,8 @@ class Request:
     """What is asked.
 
     plans        reviewed plans by job
-    holdings     what all projects' runs hold; memory: launches that were refused
+    holdings     what all projects' runs hold
+    memory       launches that were refused, and what feeds saw fail
     names        jobs; () = all
     only_ready   move to reviewed and prepared places only: what may be done unattended
     """
@@ -93,11 +93,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replanned:
-    """By job name.  `known_lifetimes` False: nothing was known of how long pools last (SKY-MOVE-424)."""
+    """By job name.  `known_lifetimes` False: nothing was known of how long pools last (SKY-MOVE-424).  `ended`: jobs that are over."""
 
     proposals: tuple[Proposal, ...]
     kept: tuple[Kept, ...]
     as_of: str
+    ended: tuple[str, ...] = ()
     known_lifetimes: bool = True
 
     @property
@@ -127,8 +128,13 @@ def replan(request: Request, sources: Sources, now: datetime) -> Replanned:
         proposals=tuple(sorted((f for f in found if isinstance(f, Proposal)), key=lambda p: p.diff.job)),
         kept=tuple(sorted((f for f in found if isinstance(f, Kept)), key=lambda k: k.job)),
         as_of=round_.ground.as_of,
+        ended=tuple(sorted({j.name for j in sources.record.jobs()} - {f.job for f in _named(found)})),
         known_lifetimes=round_.known,
     )
+
+
+def _named(found: Sequence[Proposal | Kept]) -> list[MigrationDiff | Kept]:
+    return [one.diff if isinstance(one, Proposal) else one for one in found]
 
 
 @dataclass(slots=True)
@@ -161,7 +167,7 @@ class _Round:
         as_of = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         self.rule = rule_of(read.project)
         self._offers = offers_of(read.market, read.project, as_of=as_of)
-        memory = memory_of(request.memory, seen, sources.history, _by_series(self._offers, sources.history), now)
+        memory = memory_of(request.memory, seen)
         self._failures = failure_bits(self._offers, cool_downs(memory, now))
         self._taken = _Taken(Ledger(tuple(sorted(request.holdings))))
         self._kinds: dict[Workload, _Kind] = {}
@@ -335,13 +341,3 @@ def _grown(outlook: Outlook, shape: Shape) -> Outlook:
         return_hours=np.append(outlook.return_hours, [np.inf] * more),
         usual_usd_per_hour=np.append(outlook.usual_usd_per_hour, shape.usd_per_hour[-more:]),
     )
-
-
-def _by_series(offers: Offers, history: Remembers | None) -> dict[str, list[str]]:
-    """Offer ids by series, one per target."""
-    out: dict[str, list[str]] = {}
-    if history is not None:
-        for i in range(len(offers)):
-            offer = offers.offer_id(i)
-            out.setdefault(series_of_offer(offer), []).append(offer)
-    return out

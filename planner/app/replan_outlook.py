@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from planner.app.situation import TAKEN
 from planner.migration.costing import Outlook, Shape, default_outlook
 from planner.migration.lifetimes import Past, expected
 from planner.model.ledger import AvailabilityMemory, Failure
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 LOOK_BACK: Final = timedelta(days=30)
 """Spot markets change their habits within months (notes/spot.md); older outages say little."""
 AWAY: Final = frozenset({CapacityWord.NONE, CapacityWord.RECLAIMED, CapacityWord.WITHDRAWN})
-LAST_FAILURES: Final = timedelta(days=2)
-"""Beyond it no cool-down reaches (`planner.placement.crowd`)."""
 
 
 class Remembers(Protocol):
@@ -44,10 +43,6 @@ class Remembers(Protocol):
         self, series: Sequence[str], since: datetime, until: datetime
     ) -> Mapping[str, tuple[Seen, ...]]:
         """What was seen over that time."""
-        ...
-
-    def failures(self, since: datetime, at: datetime, series: Sequence[str] | None = None) -> tuple[Seen, ...]:
-        """What was refused or taken back."""
         ...
 
     def quotas(self, target: str | None = None, at: datetime | None = None) -> tuple[Quota, ...]:
@@ -112,28 +107,16 @@ def _past(seen: Sequence[Sequence[Seen]]) -> Past:
     )
 
 
-def memory_of(
-    known: AvailabilityMemory,
-    jobs: Iterable[JobSeen],
-    history: Remembers | None,
-    offers: Mapping[str, Sequence[str]],
-    now: datetime,
-) -> AvailabilityMemory:
-    """Launches that were refused, what our own jobs lost, and what feeds saw fail.  `offers`: offer ids of each series."""
-    from planner.app.situation import TAKEN  # noqa: PLC0415 - beside its use
-
+def memory_of(known: AvailabilityMemory, jobs: Iterable[JobSeen]) -> AvailabilityMemory:
+    """What was refused and what feeds saw fail, and the pools that took nodes of our own jobs back."""
     found = set(known.failures)
     for job in jobs:
         pools = {r.generation: r.pool for r in job.runs}
-        for move in job.moved(TAKEN):
-            if move.from_generation in pools:
-                found.add(Failure(scope=pools[move.from_generation], code="reclaimed", kind="capacity", at=move.at))
-    if history is not None:
-        for one in history.failures(now - LAST_FAILURES, now):
-            found |= {
-                Failure(scope=offer, code=one.word.value, kind="capacity", at=one.at)
-                for offer in offers.get(one.series, ())
-            }
+        found |= {
+            Failure(scope=pools[move.from_generation], code="reclaimed", kind="capacity", at=move.at)
+            for move in job.moved(TAKEN)
+            if move.from_generation in pools
+        }
     return AvailabilityMemory(tuple(sorted(found)))
 
 

@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sync": ("planner.cli.sync_cmd", "Let the record learn what really runs"),
     "reap": ("planner.cli.reap_cmd", "End what should not be billed any more"),
     "destroy": ("planner.cli.destroy_cmd", "Stop a job and leave nothing behind"),
+    "replan": ("planner.cli.replan_cmd", "Decide whether running jobs should move, and show each move as a diff"),
     "serve": ("planner.cli.serve_cmd", "Run the control plane that nodes report to"),
     "broker": ("planner.cli.broker_cmd", "Mint data credentials for the nodes of approved plans"),
     "rendezvous": ("planner.cli.rendezvous_cmd", "Let the nodes of a tunnel find each other"),

@@ -6,9 +6,9 @@ import click
 
 
 @click.command("schema")
-@click.argument("which", type=click.Choice(["job", "project", "server", "broker", "audit"]), default="job")
+@click.argument("which", type=click.Choice(["job", "project", "server", "broker", "audit", "migration"]), default="job")
 def command(which: str) -> None:
-    """Print the JSON Schema of a job file (default), of skyplan.yaml, of server.yaml, of broker.yaml or of what `skyplan audit --json` prints."""
+    """Print the JSON Schema of a job file (default), of skyplan.yaml, of server.yaml, of broker.yaml, of what `skyplan audit --json` prints or of a migration diff."""
     from planner.cli import view
     from planner.spec import schema
 
@@ -16,6 +16,11 @@ def command(which: str) -> None:
         from planner.render import audit_json
 
         view.put_json(audit_json.schema())
+        return
+    if which == "migration":
+        from planner.render import migration_json
+
+        view.put_json(migration_json.schema())
         return
     if which in {"server", "broker"}:
         from planner.spec import schema_server
