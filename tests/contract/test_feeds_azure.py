@@ -238,6 +238,21 @@ class TestPrices:
         assert (H100, "spot") in found
         assert codes(fed) == {"SKY-CAT-116"}
 
+    @pytest.mark.parametrize(
+        ("wrong", "code"),
+        [
+            ({"retailPrice": None}, "SKY-CAT-116"),
+            ({"effectiveStartDate": None}, "SKY-CAT-116"),
+            ({"currencyCode": "EUR"}, "SKY-CAT-119"),
+            ({"unitOfMeasure": "1/Month"}, "SKY-CAT-119"),
+        ],
+    )
+    def test_beside_a_row_that_makes_no_sense_no_other_is_taken(self, bed, wrong, code):
+        bed.retail.rows += [row(H100, "eastus", 77.0, **{"effectiveStartDate": "2026-11-01T00:00:00Z", **wrong})]
+        found, fed = prices(bed)
+        assert codes(fed) == {code}
+        assert set(found) == {(H100, "spot"), (A100, "spot"), (A100, "on_demand")}
+
     def test_a_row_whose_kind_is_unknown_spoils_both(self, bed):
         bed.retail.rows += [row(H100, "eastus", 77.0, meterName=None)]
         assert {size for size, _ in prices(bed)[0]} == {A100}

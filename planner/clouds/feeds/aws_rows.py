@@ -60,7 +60,7 @@ def product(text: str) -> Product | None:
     try:
         (term,) = found["terms"]["OnDemand"].values()
         (dimension,) = term["priceDimensions"].values()
-        return _price(instance_type, term.get("effectiveDate", ""), dimension["unit"], dimension["pricePerUnit"])
+        return _price(instance_type, str(term.get("effectiveDate") or ""), dimension["unit"], dimension["pricePerUnit"])
     except (KeyError, TypeError, ValueError, AttributeError):
         words = f"{instance_type} has no one price on demand"
         return Product(instance_type=instance_type, trouble=Trouble.SENSELESS, words=words)

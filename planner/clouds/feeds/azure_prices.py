@@ -13,7 +13,6 @@ from decimal import Decimal
 from typing import Final, cast
 
 from planner.clouds.feeds.gathering import SKEW, Gathering, positive
-from planner.model.record import stamp
 
 SERVICE: Final = "Virtual Machines"
 TYPE: Final = "Consumption"
@@ -51,7 +50,7 @@ def priced(rows: Iterable[object], into: Gathering) -> None:
     for key in sorted(found.prices.keys() - found.spoilt):
         newest, usd = max(found.prices[key])
         if (other := min(one for since, one in found.prices[key] if since == newest)) != usd:
-            into.senseless(f"{key[0]} {key[1]}: both {other} and {usd} since {stamp(newest)}")
+            into.senseless(f"{key[0]} {key[1]}: both {other} and {usd} since {newest.isoformat()}")
             continue
         into.price(zone="", instance_type=key[0], capacity=key[1], usd=usd)
 

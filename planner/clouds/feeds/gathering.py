@@ -24,6 +24,8 @@ NOT_UNDERSTOOD: Final = "SKY-CAT-119"
 SKEW: Final = timedelta(minutes=1)
 #: of one kind and region: a list that is broken throughout must not drown the rest
 MOST_NAMED: Final = 5
+SHOWN: Final = 500
+"""Characters of what a cloud said that a warning shows."""
 
 
 def positive(text: object) -> Decimal | None:
@@ -192,5 +194,6 @@ class Gathering:
         rest = len(named) - MOST_NAMED
         words = [*named[:MOST_NAMED], *([f"and {rest} more of this kind"] if rest > 0 else [])]
         return [
-            Diagnostic(code=code, summary=f"{self.cloud} {self.region}: {w}", severity=Severity.WARNING) for w in words
+            Diagnostic(code=code, summary=f"{self.cloud} {self.region}: {w[:SHOWN]}", severity=Severity.WARNING)
+            for w in words
         ]

@@ -140,15 +140,17 @@ class NebiusFeed:
                 continue
             whole = cost(answer, f"{offer.name} {capacity}", into)
             if whole is not None and spot:
-                _on_spot(offer, whole, now.get(offer.platform), before, into)
+                on_spot(offer, whole, now.get(offer.platform), before, into)
             elif whole is not None:
                 into.price(zone="", instance_type=offer.name, capacity=capacity, usd=whole.usd)
         return True
 
 
-def _on_spot(
+def on_spot(
     offer: Offer, whole: Cost, market: Market | None, before: dict[str, list[Market]], into: Gathering
 ) -> None:
+    """Gather what a machine costs on spot: now, and as far back as was asked for."""
+
     def price(usd: Any, at: datetime | None) -> None:
         source = "Nebius billing calculator" if at is None else "Nebius spot market"
         into.price(zone="", instance_type=offer.name, capacity="spot", usd=usd, at=at, source=source)

@@ -21,6 +21,8 @@ from planner.model.readings import CapacityWord
 CURRENCY: Final = "usd"
 HOUR: Final = "hour"
 GPU_HOUR: Final = "gpu hour"
+EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""Nothing was sold before."""
 _Said = tuple[CapacityWord, str, datetime | None]
 Key = tuple[str, str]
 #: best first
@@ -135,7 +137,7 @@ def _sold(offer: Offer | None, capacity: str) -> _Said | None:
 
 def _said(what: str, seen: Any, into: Gathering) -> list[_Said]:
     """What one row says; nothing where it makes no sense, which is named."""
-    level, at = seen.availability_level.name, _aware(seen.effective_at)
+    level, at = seen.availability_level.name, _moment(seen, "effective_at")
     if level not in WORDS:
         into.senseless(f"{what}: availability level `{level}`")
         return []
@@ -228,7 +230,7 @@ def markets(prices: Iterable[Any], into: Gathering) -> dict[str, Market | None]:
 
 
 def _market(one: Any, platform: str, into: Gathering) -> Market | None:
-    usd, at = positive(one.price.value), _aware(one.effective_time)
+    usd, at = positive(one.price.value), _moment(one, "effective_time")
     if one.price.currency.lower() != CURRENCY or one.price.unit_title.lower() != GPU_HOUR:
         into.not_understood(f"{platform}: a spot price in `{one.price.currency}` per `{one.price.unit_title}`")
     elif usd is None or at is None or not one.sku_id:
@@ -249,7 +251,7 @@ def points(series: Iterable[Any], into: Gathering) -> dict[str, list[Market]]:
             into.not_understood(f"{platform}: spot prices in `{one.currency}` per `{one.unit_title}`")
             continue
         for point in one.points:
-            usd, at = positive(point.value), _aware(point.timestamp)
+            usd, at = positive(point.value), _moment(point, "timestamp")
             if usd is None or at is None:
                 into.senseless(f"{platform}: a spot price of `{point.value}` at `{at}`")
             else:
@@ -268,5 +270,11 @@ def at_market(whole: Cost, market: Market, gpus: int) -> Decimal | None:
     return whole.usd - part[1] + market.usd * gpus
 
 
-def _aware(at: datetime | None) -> datetime | None:
-    return None if at is None else at if at.tzinfo else at.replace(tzinfo=UTC)
+def _moment(message: Any, field: str) -> datetime | None:
+    """None where there is none, or none of this age: the SDK falls over years that no calendar has."""
+    try:
+        at = getattr(message, field)
+        found = None if at is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return found if found is not None and found >= EPOCH else None
