@@ -21,9 +21,7 @@ IGNORE = "ON CONFLICT DO NOTHING"
 CHUNK = 400
 """Keys per query on SQLite: far below its 32,766 variables."""
 MOST_ROWS = 128
-"""By one statement on SQLite."""
-EVEN_ROWS = 16
-"""Such statements have a multiple of it, or fewer: the driver keeps 128 statements prepared."""
+"""By one statement on SQLite; a server's connection keeps that many of three tables prepared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +57,7 @@ def of_dicts(table: Table, rows: Sequence[Mapping[str, Any]], on_conflict: str =
 def _put_by_values(connection: Connection, it: Put) -> None:
     at = 0
     while left := len(it.rows) - at:
-        count = min(MOST_ROWS, left - left % EVEN_ROWS or left)
+        count = min(MOST_ROWS, left)
         values = tuple(chain.from_iterable(it.rows[at : at + count]))
         connection.exec_driver_sql(_by_values(it.table, it.names, it.on_conflict, count), values)
         at += count

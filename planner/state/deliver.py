@@ -19,7 +19,7 @@ from planner.model.runtime import Delivered, Kind, Refusal, Refused, Report, Sea
 from planner.state import tables
 from planner.state.bulk import IGNORE, Put, of_dicts, put
 from planner.state.guards import RunKey, refusal
-from planner.state.known import Known, Stream, known, seat_key
+from planner.state.known import Known, SeatKey, Stream, known
 from planner.state.reports import PROGRESS, Reader, Rows, Values, shape_problem
 from planner.state.seats import manifest_key
 
@@ -54,24 +54,27 @@ class _Batch:
     reader: Reader
     moved: set[Stream] = field(default_factory=set[Stream])
     rows: Rows = field(default_factory=Rows)
-    heard: set[Seat] = field(default_factory=set[Seat])
+    heard: set[SeatKey] = field(default_factory=set[SeatKey])
 
 
 def deliver(connection: Connection, project: str, reports: Sequence[Report], at: datetime) -> tuple[Delivered, ...]:
     """What became of each report, in order."""
     refused: list[Refused | None] = [shape_problem(report) for report in reports]
-    keys = [(r.seat.job, r.seat.generation) for r in reports]
-    streams = [(*seat_key(r.seat), r.stream) for r in reports]
+    keys: list[RunKey] = []
+    streams: list[Stream] = []
+    for report in reports:
+        seat = report.seat
+        keys.append((seat.job, seat.generation))
+        streams.append((seat.job, seat.generation, seat.rank, report.stream))
     told = known(
         connection,
         project,
         sorted(set(keys)),
         sorted({stream for stream, no in zip(streams, refused, strict=True) if no is None}),
-        sorted({seat_key(report.seat) for report in reports if report.holder}),
         alone=any(item.kind is Kind.EXIT for report in reports for item in report.items),
     )
     for k, report in enumerate(reports):
-        refused[k] = refused[k] or refusal(told.runs.get(keys[k]), report.seat) or _displaced(told, report)
+        refused[k] = refused[k] or refusal(told.runs.get(keys[k]), report.seat) or _displaced(told, report, streams[k])
     reader = Reader(project=project, at=at, key=_Keys(connection, project))
     batch = _Batch(connection, project, reader.arrived, told, reader)
     _begin(batch, {stream for stream, no in zip(streams, refused, strict=True) if no is None})
@@ -80,14 +83,18 @@ def deliver(connection: Connection, project: str, reports: Sequence[Report], at:
             refused[k] = _take(batch, report, streams[k])
     _write(batch)
     return tuple(
-        Delivered(refused=no) if no else Delivered(through=told.through[stream], requests=told.requests.get(key, ()))
-        for stream, key, no in zip(streams, keys, refused, strict=True)
+        [
+            Delivered(refused=no)
+            if no
+            else Delivered(through=told.through[stream], requests=told.requests.get(key, ()))
+            for stream, key, no in zip(streams, keys, refused, strict=True)
+        ]
     )
 
 
-def _displaced(told: Known, report: Report) -> Refused | None:
+def _displaced(told: Known, report: Report, stream: Stream) -> Refused | None:
     """Why whoever sends it may not: a session is remembered for a while by a server that did not hear who took its seat."""
-    if report.holder is None or told.holders.get(seat_key(report.seat)) == report.holder:
+    if report.holder is None or told.holders.get(stream) == report.holder:
         return None
     return Refused(Refusal.UNKNOWN, "another machine has taken the seat")
 
@@ -113,13 +120,14 @@ def _begin(batch: _Batch, streams: set[Stream]) -> None:
     if fresh:
         rows = [(batch.project, *stream, 0, batch.at) for stream in fresh]
         put(batch.connection, Put(table=tables.delivery, names=_DELIVERY, rows=rows, on_conflict=IGNORE))
-        through |= known(batch.connection, batch.project, (), fresh, (), alone=False).through
+        through |= known(batch.connection, batch.project, (), fresh, alone=False).through
 
 
 def _take(batch: _Batch, report: Report, stream: Stream) -> Refused | None:
     through, rows = batch.known.through[stream], batch.rows
     new = [item for item in report.items if item.seq > through]
     try:
+        # nearly all that comes
         if all(item.kind is Kind.PROGRESS for item in new):
             rows.progress += batch.reader.progress(report.seat, new)
         else:
@@ -128,7 +136,7 @@ def _take(batch: _Batch, report: Report, stream: Stream) -> Refused | None:
             _add(rows, mine)
     except Refused as error:
         return error
-    batch.heard.add(report.seat)
+    batch.heard.add(stream[:3])
     batch.moved.add(stream)
     if new:
         batch.known.through[stream] = new[-1].seq
@@ -166,12 +174,9 @@ def _write(batch: _Batch) -> None:
 
 
 def _seen(batch: _Batch) -> list[tuple[Any, ...]]:
-    told = batch.rows.seen
-    rows: list[tuple[Any, ...]] = []
-    for seat in sorted(batch.heard, key=seat_key):
-        said = tuple((_SAID | told[seat]).values()) if seat in told else _SILENT
-        rows.append((batch.project, *seat_key(seat), batch.at, *said))
-    return rows
+    project, at = batch.project, batch.at
+    said = {(s.job, s.generation, s.rank): tuple((_SAID | values).values()) for s, values in batch.rows.seen.items()}
+    return [(project, *seat, at, *said.get(seat, _SILENT)) for seat in sorted(batch.heard)]
 
 
 def _log(batch: _Batch) -> None:

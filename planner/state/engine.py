@@ -22,6 +22,11 @@ BUSY_SECONDS = 30
 CONNECT_SECONDS = 10
 SILENT_SECONDS = 30
 """PostgreSQL on a host that is gone without a word: the kernel alone would wait a quarter of an hour for what was sent, and two hours where nothing was."""
+CHECKPOINT_PAGES = 8192
+"""32 MiB of log before SQLite writes it back: a report dirties about two pages, the same ones again and again, and by SQLite's own 1,000 pages each tenth batch
+of a busy server wrote hundreds of them twice (64 nodes: a tenth of the CPU, 2026-11-30)."""
+SERVERS_STATEMENTS = 512
+"""Kept prepared by a server's connection to SQLite (`bulk.MOST_ROWS`)."""
 #: key of PostgreSQL's advisory lock under which migrations run, so that two first starts do not both create tables
 MIGRATION_LOCK = 0x5359504C
 
@@ -86,7 +91,8 @@ def _engine(url: str, *, make: bool, connections: int) -> Engine:
             f"SKYPLAN_DATABASE_URL begins with `{scheme}://`: a record lies in PostgreSQL (postgresql://user@host/name) or in SQLite (sqlite:///FILE)"
         )
     try:
-        engine = create_engine(url, **pool, **_patience(url))
+        of_driver = _prepared() if connections and scheme == "sqlite" else _patience(url)
+        engine = create_engine(url, **pool, **of_driver)
     except ArgumentError as error:
         raise _refused("SKYPLAN_DATABASE_URL is no database URL, such as postgresql://user@host/name") from error
     except ImportError as error:
@@ -100,6 +106,11 @@ def _engine(url: str, *, make: bool, connections: int) -> Engine:
         event.listen(engine, "connect", _sqlite_connect)
         event.listen(engine, "begin", _sqlite_begin)
     return engine
+
+
+def _prepared() -> dict[str, Any]:
+    """How many statements a server's connection to SQLite keeps."""
+    return {"connect_args": {"cached_statements": SERVERS_STATEMENTS}}
 
 
 def _patience(url: str) -> dict[str, Any]:
@@ -126,6 +137,7 @@ def _sqlite_connect(connection: Any, _record: Any) -> None:
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
     _write_ahead(cursor)
     cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
 

@@ -33,30 +33,19 @@ SeatKey = tuple[str, int, int]
 
 @dataclass(slots=True, kw_only=True)
 class Known:
-    """`holders`: instance id and hash of the key."""
+    """`holders`: instance id and hash of the key of the machine that has a stream's seat."""
 
     runs: Mapping[RunKey, Row]
     through: dict[Stream, int]
-    holders: Mapping[SeatKey, tuple[str, str]]
+    holders: Mapping[Stream, tuple[str, str]]
     requests: Mapping[RunKey, tuple[NodeRequest, ...]]
 
 
 def known(
-    connection: Connection,
-    project: str,
-    runs: Sequence[RunKey],
-    streams: Sequence[Stream],
-    seats: Sequence[SeatKey],
-    *,
-    alone: bool,
+    connection: Connection, project: str, runs: Sequence[RunKey], streams: Sequence[Stream], *, alone: bool
 ) -> Known:
     """Runs locked against being fenced or ended, or `alone` against everybody; streams against everybody.  All keys are sorted."""
-    named = {
-        "of_project": project,
-        "runs": json.dumps(runs),
-        "streams": json.dumps(streams),
-        "seats": json.dumps(seats),
-    }
+    named = {"of_project": project, "runs": json.dumps(runs), "streams": json.dumps(streams)}
     if connection.dialect.name == "postgresql":
         locked = connection.execute(_locked(alone=alone), {"of_project": project, "runs": named["runs"]}).scalar_one()
         found = [locked, *connection.execute(_at_once(), named).one()]
@@ -66,14 +55,9 @@ def known(
     return Known(
         runs={runs[n]: dict(zip(_JUDGED, values, strict=True)) for n, *values in of_runs},
         through={streams[n]: through for n, through in of_streams},
-        holders={seats[n]: (instance_id, key_sha256) for n, instance_id, key_sha256 in of_seats},
+        holders={streams[n]: (instance_id, key_sha256) for n, instance_id, key_sha256 in of_seats},
         requests=_requests(runs, of_requests),
     )
-
-
-def seat_key(seat: Seat) -> SeatKey:
-    """As keys are looked up and sorted."""
-    return (seat.job, seat.generation, seat.rank)
 
 
 def requests(connection: Connection, project: str, seat: Seat) -> tuple[NodeRequest, ...]:
@@ -96,7 +80,7 @@ def _in_one() -> str:
     parts = (
         numbered_by_json(tables.run, _RUN, _JUDGED, "runs"),
         numbered_by_json(tables.delivery, _STREAM, ("through",), "streams"),
-        numbered_by_json(tables.seat, _SEAT, ("instance_id", "key_sha256"), "seats"),
+        numbered_by_json(tables.seat, _SEAT, ("instance_id", "key_sha256"), "streams"),
         numbered_by_json(tables.request, _RUN, _ASKED, "runs"),
     )
     return f"SELECT {', '.join(f'({part})' for part in parts)}"
@@ -111,7 +95,7 @@ def _locked(*, alone: bool) -> TextClause:
 def _at_once() -> TextClause:
     parts = (
         numbered_one_by_one(tables.delivery, _STREAM, ("through",), "streams", "UPDATE"),
-        numbered_one_by_one(tables.seat, _SEAT, ("instance_id", "key_sha256"), "seats"),
+        numbered_one_by_one(tables.seat, _SEAT, ("instance_id", "key_sha256"), "streams"),
         numbered_one_by_one(tables.request, _RUN, _ASKED, "runs"),
     )
     return text(f"SELECT {', '.join(f'({part})' for part in parts)}")
