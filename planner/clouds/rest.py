@@ -26,13 +26,14 @@ NOT_FOUND = 404
 
 
 class Refusal(Exception):
-    """An answer with an error, for the adapter to judge."""
+    """An answer with an error, for the adapter to judge.  `after` is its `Retry-After`, as it is, "" where there is none."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    def __init__(self, status: int, code: str, message: str, after: str = "") -> None:
         super().__init__(f"{status} {code}: {message}")
         self.status = status
         self.code = code
         self.message = message
+        self.after = after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,7 @@ class Rest:
             raise errors_map.unreachable(operation, str(error), self._cloud) from error
         body = _json(got)
         if got.status_code >= NOT_AN_ANSWER:
-            raise _refusal(got.status_code, body or {}, got.reason or "")
+            raise _refusal(got.status_code, body or {}, got.reason or "", got.headers.get("Retry-After") or "")
         if body is None and got.status_code == OK and method != "DELETE":
             # a proxy's page must not pass for an empty list: a machine not seen is a machine that runs on
             raise errors_map.unexpected(self._cloud, operation, "an answer that is no JSON object")
@@ -119,11 +120,11 @@ def _json(got: Any) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _refusal(status: int, body: dict[str, Any], reason: str) -> Refusal:
+def _refusal(status: int, body: dict[str, Any], reason: str, after: str) -> Refusal:
     """Google: `errors` with a `reason`; Azure: a `code`."""
     error = body.get("error")
     if not isinstance(error, dict):
-        return Refusal(status, "", reason)
+        return Refusal(status, "", reason, after)
     details = error.get("errors") or [{}]
     code = details[0].get("reason") or error.get("code") or ""
-    return Refusal(status, str(code), str(error.get("message") or reason))
+    return Refusal(status, str(code), str(error.get("message") or reason), after)
