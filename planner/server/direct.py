@@ -29,15 +29,39 @@ if TYPE_CHECKING:
 Pairs = list[tuple[bytes, bytes]]
 
 _URL: Final = REPORT.encode()
-_NO_MORE: Final[Pairs] = []
+_CLOSE: Final = (b"connection", b"close")
+
+
+class Heads:
+    """Heads of answers, in the order that the ordinary way has."""
+
+    def __init__(self, front: Front) -> None:
+        self._front = front
+        self._first: list[tuple[bytes, bytes]] | None = None
+        self._usual = (b"", b"")
+
+    def usual(self, first: list[tuple[bytes, bytes]], length: int) -> bytes:
+        """Of what was taken, on a connection that stays.  `first` is another list each second, with the time in it."""
+        if first is not self._first:
+            before, mark, after = self.of(200, 0, first, []).partition(b"\r\ncontent-length: ")
+            self._first, self._usual = first, (before + mark, after.removeprefix(b"0"))
+        before, after = self._usual
+        return b"%s%d%s" % (before, length, after)
+
+    def of(self, status: int, length: int, first: Pairs, more: Pairs) -> bytes:
+        """Of any."""
+        said = [(b"content-type", answers.JSON), (b"content-length", b"%d" % length), *more]
+        lines = b"".join([b"%s: %s\r\n" % pair for pair in (*first, *said, *self._front.headers)])
+        return b"HTTP/1.1 %d %s\r\n%s\r\n" % (status, HTTPStatus(status).phrase.encode(), lines)
 
 
 class Direct(Connection):
-    """`front`: what is before the ordinary route."""
+    """`front`: what is before the ordinary route; `heads`: of all its connections."""
 
-    def __init__(self, *given: Any, front: Front, **named: Any) -> None:
+    def __init__(self, *given: Any, front: Front, heads: Heads, **named: Any) -> None:
         super().__init__(*given, **named)
         self._front = front
+        self._heads = heads
         self._whole: bytes | None = None  # the body so far of what may be such a report, None where nothing may
 
     def on_headers_complete(self) -> None:
@@ -123,34 +147,27 @@ class Direct(Connection):
             self._answer(told, busy)
 
     def _answer(self, told: _Told, result: Delivered | Exception) -> None:
-        front = self._front
-        status, more = 200, _NO_MORE
+        front, first = self._front, self.server_state.default_headers
+        status = 200
         if isinstance(result, Delivered) and result.refused is None:
             body = encoded(result)
+            head = (
+                self._heads.usual(first, len(body))
+                if told.keep_alive
+                else self._heads.of(200, len(body), first, [_CLOSE])
+            )
         else:
             error = result.refused if isinstance(result, Delivered) else result
             assert error is not None  # noqa: S101 - one of the two it is
             status, body, more = front.refusal(told.scope, error)
+            head = self._heads.of(status, len(body), first, more if told.keep_alive else [*more, _CLOSE])
         if not (told.disconnected or self.transport.is_closing()):
-            self.transport.write(self._head(status, len(body), more, told) + body)
+            self.transport.write(head + body)
             told.response_complete = True
             if not told.keep_alive:
                 self.transport.close()
             self.on_response_complete()
         front.done(told.scope, status, perf_counter() - told.began)
-
-    def _head(self, status: int, length: int, more: Pairs, told: _Told) -> bytes:
-        pairs = [
-            *self.server_state.default_headers,
-            (b"content-type", answers.JSON),
-            (b"content-length", b"%d" % length),
-            *more,
-            *self._front.headers,
-        ]
-        if not told.keep_alive:
-            pairs.append((b"connection", b"close"))
-        lines = b"".join([b"%s: %s\r\n" % pair for pair in pairs])
-        return b"HTTP/1.1 %d %s\r\n%s\r\n" % (status, HTTPStatus(status).phrase.encode(), lines)
 
 
 class _Event:

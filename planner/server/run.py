@@ -27,7 +27,7 @@ from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError
 from planner.server.app import ControlPlane
 from planner.server.connections import LOOK_SECONDS, Connection, Look
-from planner.server.direct import Direct
+from planner.server.direct import Direct, Heads
 from planner.server.log import Bridge, Log
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def serve(
 
 def _config(app: FastAPI, tls: tuple[str, str] | None) -> uvicorn.Config:
     front = app.hot if isinstance(app, ControlPlane) else None
-    protocol: Any = partial(Direct, front=front) if front else Connection
+    protocol: Any = partial(Direct, front=front, heads=Heads(front)) if front else Connection
     config = uvicorn.Config(
         app,
         log_config=None,
