@@ -50,10 +50,7 @@ class AzureLister:
         self, where: Where, *, session: Any = None, base: str = BASE, patience: Patience | None = None
     ) -> None:
         session = session or _session(where)
-        subscription = where.account or os.environ.get("ARM_SUBSCRIPTION_ID") or os.environ.get("AZURE_SUBSCRIPTION_ID")
-        if not subscription:
-            hint = "set `subscription` of the target in skyplan.yaml, or ARM_SUBSCRIPTION_ID"
-            raise errors_map.no_account("Azure", "subscription", hint)
+        subscription = subscription_of(where)
         self._where = where
         self._subscription = subscription
         group = f"/resourceGroups/{where.resource_group}" if where.resource_group else ""
@@ -240,19 +237,35 @@ def session_of(credential: Any, retries: int = RETRIES) -> Any:
     return session
 
 
-def _session(where: Where) -> Any:
-    try:
-        import requests  # noqa: F401, PLC0415 - optional
-        from azure.identity import DefaultAzureCredential  # noqa: PLC0415
-    except ImportError as error:
-        raise errors_map.missing("Azure", "azure-identity and requests", "azure") from error
+def subscription_of(where: Where) -> str:
+    """Which one is meant.  Raises PermissionDenied where nothing says so."""
+    found = where.account or os.environ.get("ARM_SUBSCRIPTION_ID") or os.environ.get("AZURE_SUBSCRIPTION_ID")
+    if not found:
+        hint = "set `subscription` of the target in skyplan.yaml, or ARM_SUBSCRIPTION_ID"
+        raise errors_map.no_account("Azure", "subscription", hint)
+    return found
+
+
+def credential_of(where: Where) -> Any:
+    """Who asks: the caller, or the managed identity of `where.role`.  Needs azure-identity."""
+    from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - optional
+
     if where.role is None:
-        return session_of(DefaultAzureCredential())
+        return DefaultAzureCredential()
     from planner.clouds.azure_ci import ci_credential  # noqa: PLC0415 - azure-identity
 
     found = ci_credential(where.role, os.environ)
     role = {"managed_identity_client_id": where.role, "workload_identity_client_id": where.role}
-    return session_of(found or DefaultAzureCredential(**role))
+    return found or DefaultAzureCredential(**role)
+
+
+def _session(where: Where) -> Any:
+    try:
+        import azure.identity  # noqa: F401, PLC0415 - optional
+        import requests  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise errors_map.missing("Azure", "azure-identity and requests", "azure") from error
+    return session_of(credential_of(where))
 
 
 def _tags(found: dict[str, Any]) -> dict[str, str]:

@@ -7,14 +7,13 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
-import requests
-from azure.mgmt.compute import ComputeManagementClient
 
+from planner.clouds.feeds import azure_ask
 from planner.clouds.feeds.again import Again
 from planner.clouds.feeds.azure import RETAIL, AzureFeed
-from planner.clouds.feeds.azure_ask import Retail
 from planner.clouds.feeds.azure_prices import priced
 from planner.clouds.feeds.gathering import Gathering
 from planner.clouds.port import Where
@@ -59,32 +58,20 @@ class AzureBed(Bed):
             ]
         self.retail.rows = list(self.by_name.values())
 
-    def client(self) -> ComputeManagementClient:
-        made = ComputeManagementClient(
-            Token(),
-            self.arm.subscription,
-            base_url=self.arm.base,
-            authentication_policy=BearerOverHttp(),
-            retry_total=0,
+    def feed(self, again: Again, credential: Any = None) -> AzureFeed:
+        made = AzureFeed(
+            Where(cloud="azure", target="prod", region="eastus", account=self.arm.subscription),
+            again=again,
+            credential=credential or Token(),
+            base=self.arm.base,
+            options={"authentication_policy": BearerOverHttp()},
+            retail=self.retail.base + self.retail.path,
         )
         self.stack.callback(made.close)
         return made
 
-    def session(self) -> requests.Session:
-        made = requests.Session()
-        self.stack.callback(made.close)
-        return made
-
-    def feed(self, again: Again) -> AzureFeed:
-        retail = self.retail.base + self.retail.path
-        where = Where(cloud="azure", target="prod", region="eastus", account=self.arm.subscription)
-        given = {"credential": Token(), "client": self.client(), "session": self.session(), "retail": retail}
-        return AzureFeed(where, again=again, **given)
-
     def nobody(self, again: Again) -> AzureFeed:
-        retail = self.retail.base + self.retail.path
-        where = Where(cloud="azure", target="prod", region="eastus", account=self.arm.subscription)
-        return AzureFeed(where, again=again, credential=NoToken(), session=self.session(), retail=retail)
+        return self.feed(again, NoToken())
 
     def calls(self) -> int:
         return self.arm.trouble.calls + self.retail.trouble.calls
@@ -268,7 +255,20 @@ class TestPrices:
         assert max(map(len, bed.retail.filters)) < 1500
 
     def test_names_cannot_break_out_of_the_filter(self, bed):
-        assert prices(bed, instance_types={"eastus": ("' or armSkuName eq '" + H100,)})[0] == {}
+        name = "Standard_O'Brien_v1"
+        bed.retail.rows += [row(name, "eastus", 1.5)]
+        found, fed = prices(bed, instance_types={"eastus": (name,)})
+        assert fed.complete
+        assert found == {(name, "on_demand"): Decimal("1.5")}
+
+    def test_a_refusal_that_names_a_wait_is_a_refusal(self, bed):
+        bed.deny("eastus")
+        bed.throttle(0, after=5)
+        waits = Waits()
+        for kind in ("prices", "capacity", "quotas"):
+            fed = read(bed.feed(waits.again()), kind, bed.wanted(regions=("eastus",)))["eastus"]
+            assert codes(fed) == {"SKY-CAT-115"}
+        assert waits.seconds == []
 
     def test_a_link_elsewhere_is_not_followed(self, bed):
         bed.small_pages("prices")
@@ -278,9 +278,19 @@ class TestPrices:
         assert codes(fed) == {"SKY-CAT-115"}
         assert "elsewhere" in fed.warnings[0].summary
 
-    def test_a_link_that_names_the_port_is_the_same_place(self):
-        link = "https://prices.azure.com:443/api/retail/prices?$skip=100"
-        assert Retail(None, RETAIL)._next(link) == link
+    @pytest.mark.parametrize(
+        ("link", "same"),
+        [
+            ("https://prices.azure.com:443/api/retail/prices?$skip=100", True),
+            ("/api/retail/prices?$skip=100", True),
+            ("https://prices.azure.com:444/api/retail/prices", False),
+            ("http://prices.azure.com/api/retail/prices", False),
+            ("https://prices.azure.com.example.invalid/api", False),
+            ("https://prices.azure.com:port/", False),
+        ],
+    )
+    def test_a_link_that_names_the_port_is_the_same_place(self, link, same):
+        assert azure_ask._is_same(urljoin(RETAIL, link), RETAIL) == same
 
     def test_no_credentials_are_sent(self, bed):
         prices(bed)
@@ -373,9 +383,18 @@ class TestCapacity:
     def test_no_subscription(self, bed, monkeypatch):
         for name in ("ARM_SUBSCRIPTION_ID", "AZURE_SUBSCRIPTION_ID"):
             monkeypatch.delenv(name, raising=False)
-        feed = AzureFeed(Where(cloud="azure", target="prod", region=""), credential=Token(), session=bed.session())
+        feed = AzureFeed(Where(cloud="azure", target="prod", region=""), credential=Token())
+        bed.stack.callback(feed.close)
         with pytest.raises(PermissionDenied, match="subscription"):
             list(feed.quotas(bed.wanted()))
+
+    def test_the_token_does_not_follow_a_link_elsewhere(self, bed):
+        bed.small_pages("capacity")
+        bed.arm.leads_to = "http://example.invalid"
+        fed = read(bed.feed(Waits().again()), "capacity", bed.wanted(regions=("eastus",)))["eastus"]
+        assert codes(fed) == {"SKY-CAT-115"}
+        assert "elsewhere" in fed.warnings[0].summary
+        assert bed.arm.trouble.calls == 1
 
 
 def test_without_the_sdk_no_feed_is_made(monkeypatch):

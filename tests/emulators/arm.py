@@ -70,6 +70,7 @@ class Arm:
         self.asked: list[str] = []
         self.tokens: set[str | None] = set()
         self.base = ""
+        self.leads_to = ""
         self.instead: Any = None
 
     def answer(self, method: str, path: str, query: dict[str, str]) -> Answer:
@@ -95,7 +96,7 @@ class Arm:
             return 200, self.instead, {}
         part, more = self.trouble.part(found, int(query.get("skip", 0)))
         asked = "&".join(f"{key}={value}" for key, value in query.items() if key != "skip")
-        link = {} if more is None else {"nextLink": f"{self.base}{path}?{asked}&skip={more}"}
+        link = {} if more is None else {"nextLink": f"{self.leads_to or self.base}{path}?{asked}&skip={more}"}
         return 200, {"value": part, **link}, {}
 
 

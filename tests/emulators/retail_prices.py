@@ -40,12 +40,13 @@ class Trouble:
     def refused(self, region: str) -> Answer | None:
         """The answer that is given instead of one."""
         self.calls += 1
+        wait = {"Retry-After": self.after} if self.after else {}
         if self.throttled > 0:
             self.throttled -= 1
-            return 429, self.error("TooManyRequests", "its words"), {"Retry-After": self.after} if self.after else {}
+            return 429, self.error("TooManyRequests", "its words"), wait
         if region in self.regions:
             status, code = self.regions[region]
-            return status, self.error(code, "its words"), {}
+            return status, self.error(code, "its words"), wait
         return None
 
     def part(self, rows: list[Any], skip: int) -> tuple[list[Any], int | None]:

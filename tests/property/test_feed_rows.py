@@ -180,7 +180,7 @@ class TestAzure:
         into = gathering("azure")
         for ask, asked in ((client.resource_skus.list, {"filter": "x"}), (client.usage.list, {"location": REGION})):
             try:
-                found = list(azure_ask.listed("any", ask, Again(attempts=1), **asked))
+                found = list(azure_ask.listed("any", "http://127.0.0.1", ask, Again(attempts=1), **asked))
             except CloudError:
                 continue
             limits(found, sizes(found, into), into)

@@ -9,11 +9,11 @@ Never run against live Azure: held to the documented API (2026-11) by servers of
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
 from planner.clouds import errors_map
+from planner.clouds.azure import BASE, credential_of, subscription_of
 from planner.clouds.feeds import azure_ask
 from planner.clouds.feeds.again import Again
 from planner.clouds.feeds.azure_prices import SERVICE, TYPE, priced
@@ -29,7 +29,7 @@ SIZES_AT_ONCE = 15
 
 
 class AzureFeed:
-    """One subscription.  `credential`, `client`, `session` and `retail` are for tests."""
+    """One subscription.  What is not `where` or `again` is for tests; `options` are the SDK client's."""
 
     def __init__(
         self,
@@ -37,16 +37,17 @@ class AzureFeed:
         *,
         again: Again | None = None,
         credential: Any = None,
-        client: Any = None,
-        session: Any = None,
+        base: str = BASE,
+        options: dict[str, Any] | None = None,
         retail: str = RETAIL,
     ) -> None:
-        self._sdk = None if client is not None else _sdk()
+        self._sdk = _sdk()
         self._where = where
         self._again = again or Again()
         self._credential = credential
-        self._client = client
-        self._session = session or _session()
+        self._base, self._options = base, options or {}
+        self._client: Any = None
+        self._session = _session()
         self._retail = azure_ask.Retail(self._session, retail)
 
     def prices(self, wanted: Wanted) -> Iterator[Fed]:
@@ -76,8 +77,8 @@ class AzureFeed:
         """See `QuotaSource`."""
         for into, seen in self._places(wanted, "Azure compute usages"):
             if seen is not None and seen.found:
-                usages = azure_ask.listed("usages", self._compute().usage.list, self._again, location=into.region)
-                rows = _read(into, usages)
+                ask = self._compute().usage.list
+                rows = _read(into, azure_ask.listed("usages", self._base, ask, self._again, location=into.region))
                 limits(rows or [], seen, into)
             yield into.fed()
 
@@ -98,15 +99,25 @@ class AzureFeed:
                 yield into, None
                 continue
             here = f"location eq '{_quoted(region)}'"
-            skus = azure_ask.listed("skus", self._compute().resource_skus.list, self._again, filter=here)
-            rows = _read(into, skus)
+            ask = self._compute().resource_skus.list
+            rows = _read(into, azure_ask.listed("skus", self._base, ask, self._again, filter=here))
             yield into, None if rows is None else sizes(rows, into)
 
     def _compute(self) -> Any:
         """The SDK's client, made when it is first needed: prices ask for no subscription."""
         if self._client is None:
-            self._credential = self._credential or _credential(self._where)
-            self._client = _client(self._sdk, self._where, self._credential)
+            subscription = subscription_of(self._where)
+            self._credential = self._credential or credential_of(self._where)
+            connect, answer = azure_ask.TIMEOUT_SECONDS
+            self._client = self._sdk.ComputeManagementClient(
+                self._credential,
+                subscription,
+                base_url=self._base,
+                retry_total=0,
+                connection_timeout=connect,
+                read_timeout=answer,
+                **self._options,
+            )
         return self._client
 
 
@@ -145,25 +156,3 @@ def _sdk() -> Any:
     except ImportError as error:
         raise errors_map.missing("Azure", "azure-identity, azure-mgmt-compute and requests", "azure") from error
     return compute
-
-
-def _client(sdk: Any, where: Where, credential: Any) -> Any:
-    subscription = where.account or os.environ.get("ARM_SUBSCRIPTION_ID") or os.environ.get("AZURE_SUBSCRIPTION_ID")
-    if not subscription:
-        hint = "set `subscription` of the target in skyplan.yaml, or ARM_SUBSCRIPTION_ID"
-        raise errors_map.no_account("Azure", "subscription", hint)
-    connect, answer = azure_ask.TIMEOUT_SECONDS
-    limits = {"retry_total": 0, "connection_timeout": connect, "read_timeout": answer}
-    return sdk.ComputeManagementClient(credential, subscription, **limits)
-
-
-def _credential(where: Where) -> Any:
-    from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - optional
-
-    if where.role is None:
-        return DefaultAzureCredential()
-    from planner.clouds.azure_ci import ci_credential  # noqa: PLC0415 - azure-identity
-
-    found = ci_credential(where.role, os.environ)
-    role = {"managed_identity_client_id": where.role, "workload_identity_client_id": where.role}
-    return found or DefaultAzureCredential(**role)

@@ -22,6 +22,7 @@ TIMEOUT_SECONDS = (10, 60)
 MOST_PAGES = 1000
 """A region has some tens: a list that goes on for longer has no end."""
 OK = 200
+PORTS = {"https": 443, "http": 80}
 
 
 def token(credential: Any) -> None:
@@ -29,8 +30,11 @@ def token(credential: Any) -> None:
     _of_sdk("credentials", lambda: credential.get_token(SCOPE))
 
 
-def listed(operation: str, begin: Callable[..., Any], again: Again, **asked: str) -> Iterator[object]:
-    """The items of a list of the SDK's as plain JSON; a page that failed is asked for again, not the list.  Raises CloudError."""
+def listed(operation: str, base: str, begin: Callable[..., Any], again: Again, **asked: str) -> Iterator[object]:
+    """The items of a list of the SDK's as plain JSON; a page that failed is asked for again, not the list.  Raises CloudError.
+
+    The SDK would follow a link anywhere, and take the token along: one that leads away from `base` is refused.
+    """
     # pages are held by position: after a failure the same one comes
     pages = _of_sdk(operation, lambda: begin(**asked).by_page())
     links: set[str] = set()
@@ -40,7 +44,8 @@ def listed(operation: str, begin: Callable[..., Any], again: Again, **asked: str
             return
         for item in page:
             yield item.as_dict() if hasattr(item, "as_dict") else item
-        _bound(operation, links, pages.continuation_token)
+        if pages.continuation_token is not None:
+            _followed(operation, base, links, pages.continuation_token)
 
 
 class Retail:
@@ -63,20 +68,7 @@ class Retail:
             link = page.get("NextPageLink")
             if not link:
                 return
-            _bound("retail prices", links, str(link))
-            url, params = self._next(str(link)), None
-
-    def _next(self, link: str) -> str:
-        """Its links name the port, which addresses do not: `https://prices.azure.com:443/…`."""
-        try:
-            whole = urlsplit(urljoin(self._url, link))
-            here = urlsplit(self._url)
-            same = (whole.scheme, whole.hostname, _port(whole)) == (here.scheme, here.hostname, _port(here))
-        except ValueError:
-            same = False
-        if not same:
-            raise errors_map.unexpected("Azure", "retail prices", f"its link leads elsewhere: {link[:200]}")
-        return whole.geturl()
+            url, params = _followed("retail prices", self._url, links, link), None
 
     def _page(self, url: str, params: dict[str, str] | None) -> dict[str, Any]:
         import requests  # noqa: PLC0415 - optional
@@ -133,17 +125,25 @@ def _next(pages: Any) -> list[Any] | None:
     return None if page is None else list(page)
 
 
-def _bound(operation: str, links: set[str], link: str | None) -> None:
-    if link is None:
-        return
-    if link in links or len(links) >= MOST_PAGES:
+def _followed(operation: str, base: str, links: set[str], link: object) -> str:
+    """The link, if it leads on and not away.  Links may name the port, which addresses do not: `https://prices.azure.com:443/…`."""
+    whole = urljoin(base, str(link))
+    if not _is_same(whole, base):
+        raise errors_map.unexpected("Azure", operation, f"its link leads elsewhere: {whole[:200]}")
+    if whole in links or len(links) >= MOST_PAGES:
         raise errors_map.unexpected("Azure", operation, "its pages have no end")
-    links.add(link)
+    links.add(whole)
+    return whole
+
+
+def _is_same(link: str, base: str) -> bool:
+    """The same scheme, host and port."""
+    try:
+        one, other = ((u.scheme, u.hostname, u.port or PORTS.get(u.scheme)) for u in map(urlsplit, (link, base)))
+    except ValueError:
+        return False
+    return one == other
 
 
 def _code(error: Any) -> str:
     return str(getattr(error.error, "code", "") or "")
-
-
-def _port(url: Any) -> int | None:
-    return url.port or {"https": 443, "http": 80}.get(url.scheme)

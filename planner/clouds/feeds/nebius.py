@@ -146,9 +146,7 @@ class NebiusFeed:
         return True
 
 
-def on_spot(
-    offer: Offer, whole: Cost, market: Market | None, before: dict[str, list[Market]], into: Gathering
-) -> None:
+def on_spot(offer: Offer, whole: Cost, market: Market | None, before: dict[str, list[Market]], into: Gathering) -> None:
     """Gather what a machine costs on spot: now, and as far back as was asked for."""
 
     def price(usd: Any, at: datetime | None) -> None:
