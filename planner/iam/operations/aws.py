@@ -242,6 +242,9 @@ _COMPUTE: Final = (
     ),
 )
 _LISTER: Final = "planner.clouds.aws.AwsLister"
+_FEED: Final = "planner.clouds.feeds.aws.AwsFeed"
+#: why reading a market goes unseen where the life of jobs is run
+REFRESHED: Final = "asked where prices are refreshed (`skyplan prices refresh`), which is no step of a job's life"
 
 
 def _own(identity: Identity, permission: Permission, prefix: str = "ec2") -> Table:
@@ -254,10 +257,15 @@ _OWN: Final = (
     ),
     *_own(Identity.PLANNER, Permission.DESCRIBE).row(_LISTER, call="DescribeInstances DescribeAvailabilityZones"),
     *_own(Identity.PLANNER, Permission.READ_MARKET).row(
+        _FEED,
+        call="DescribeAvailabilityZones DescribeInstanceTypeOfferings DescribeSpotPriceHistory GetSpotPlacementScores "
+        "pricing:GetProducts servicequotas:ListServiceQuotas",
+        unused=REFRESHED,
+    ),
+    *_own(Identity.PLANNER, Permission.READ_MARKET).row(
         "catalog",
-        call="DescribeInstanceTypeOfferings DescribeInstanceTypes DescribeRegions DescribeSpotPriceHistory "
-        "DescribeCapacityBlockOfferings GetSpotPlacementScores pricing:GetProducts servicequotas:GetServiceQuota servicequotas:ListServiceQuotas",
-        unused="read where prices and quotas are refreshed; a plan is made of the packaged catalog",
+        call="DescribeInstanceTypes DescribeRegions DescribeCapacityBlockOfferings servicequotas:GetServiceQuota",
+        unused="nothing asks for these yet: types, regions and blocks are the packaged catalog's and the project file's",
     ),
     *_own(Identity.DEPLOYER, Permission.KEEP_STATE, "s3").row(
         "backend.s3", call="ListBucket GetObject PutObject DeleteObject"

@@ -8,7 +8,7 @@ Decides nothing about who gets what: that is `planner.iam.control`'s.
 
 from __future__ import annotations
 
-from planner.iam.operations.gcp import BROKER, NOT_YET
+from planner.iam.operations.gcp import BROKER, NOT_YET, REFRESHED
 from planner.iam.operations.steps import Managed, also, call
 from planner.model.control import Operation, Step
 from planner.model.grants import Identity, Permission
@@ -165,7 +165,8 @@ _ENDED = (
     f"{_INTERFACES}/delete",
     f"{_COMPUTE}/locations/operations/read",
 )
-_MARKET = (f"{_COMPUTE}/locations/usages/read", f"{_COMPUTE}/locations/vmSizes/read", f"{_COMPUTE}/skus/read")
+#: the Retail Prices API is public
+_MARKET = (f"{_COMPUTE}/locations/usages/read", f"{_COMPUTE}/skus/read")
 #: data actions: a state is a blob, its lock a lease, which is part of write
 _STATE = (f"{_BLOBS}/read", f"{_BLOBS}/write")
 LISTER = "planner.clouds.azure.AzureLister"
@@ -182,7 +183,8 @@ OPERATIONS: tuple[Operation, ...] = (
     call(LISTER, Identity.ORCHESTRATOR, Permission.DESCRIBE, _LISTED),
     call(LISTER, Identity.ORCHESTRATOR, Permission.TERMINATE, _ENDED),
     call(LISTER, Identity.PLANNER, Permission.DESCRIBE, _LISTED),
-    call("catalog", Identity.PLANNER, Permission.READ_MARKET, _MARKET, unused=NOT_YET),
+    call("planner.clouds.feeds.azure.AzureFeed", Identity.PLANNER, Permission.READ_MARKET, _MARKET, unused=REFRESHED),
+    call("catalog", Identity.PLANNER, Permission.READ_MARKET, (f"{_COMPUTE}/locations/vmSizes/read",), unused=NOT_YET),
     call(BACKEND, Identity.DEPLOYER, Permission.KEEP_STATE, _STATE),
     call(BACKEND, Identity.ORCHESTRATOR, Permission.KEEP_STATE, _STATE),
     call(

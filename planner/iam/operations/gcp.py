@@ -17,7 +17,8 @@ _REGIONAL = "compute.regionOperations.get"
 _ZONAL = "compute.zoneOperations.get"
 #: what is put into a network changes it
 _POLICY = "compute.networks.updatePolicy"
-NOT_YET = "the market is read from the packaged catalog: nothing asks the cloud yet"
+NOT_YET = "nothing asks for these yet: regions and reservations are the packaged catalog's and the project file's"
+REFRESHED = "asked where prices are refreshed (`skyplan prices refresh`), which is no step of a job's life"
 BROKER = "only where a project has a broker, and then by a process of its own: no step of a job's life"
 
 
@@ -165,15 +166,9 @@ _INSTANCE = Managed(
 )
 _LOOK = ("compute.disks.get", "compute.instances.get", "compute.zones.get")
 _LIST = ("compute.instances.list",)
-_MARKET = (
-    "compute.acceleratorTypes.list",
-    "compute.machineTypes.list",
-    "compute.projects.get",
-    "compute.regions.get",
-    "compute.regions.list",
-    "compute.reservations.list",
-    "compute.zones.list",
-)
+#: the price list takes no permission, only the Cloud Billing API to be on in the project
+_MARKET = ("compute.acceleratorTypes.list", "compute.machineTypes.list", "compute.regions.get")
+_ACCOUNT = ("compute.projects.get", "compute.regions.list", "compute.reservations.list", "compute.zones.list")
 _STATE = ("storage.objects.create", "storage.objects.delete", "storage.objects.get", "storage.objects.list")
 LISTER = "planner.clouds.gcp.GcpLister"
 BACKEND = "terraform.backend.gcs"
@@ -187,7 +182,8 @@ OPERATIONS: tuple[Operation, ...] = (
     call(LISTER, Identity.ORCHESTRATOR, Permission.DESCRIBE, _LIST),
     call(LISTER, Identity.ORCHESTRATOR, Permission.TERMINATE, ("compute.instances.delete", _ZONAL)),
     call(LISTER, Identity.PLANNER, Permission.DESCRIBE, _LIST),
-    call("catalog", Identity.PLANNER, Permission.READ_MARKET, _MARKET, unused=NOT_YET),
+    call("planner.clouds.feeds.gcp.GcpFeed", Identity.PLANNER, Permission.READ_MARKET, _MARKET, unused=REFRESHED),
+    call("catalog", Identity.PLANNER, Permission.READ_MARKET, _ACCOUNT, unused=NOT_YET),
     # state is written over, and a lock is an object of its own: Cloud Storage asks for delete to write over
     call(BACKEND, Identity.DEPLOYER, Permission.KEEP_STATE, _STATE),
     call(BACKEND, Identity.ORCHESTRATOR, Permission.KEEP_STATE, _STATE),

@@ -7,7 +7,7 @@ Never run against live Nebius.  Decides nothing about who gets what: that is `pl
 
 from __future__ import annotations
 
-from planner.iam.operations.gcp import BROKER, NOT_YET
+from planner.iam.operations.gcp import BROKER, REFRESHED
 from planner.iam.operations.steps import Managed, also, call
 from planner.model.control import Operation, Step
 from planner.model.grants import Identity, Permission
@@ -86,7 +86,9 @@ OPERATIONS: tuple[Operation, ...] = (
     call(LISTER, Identity.ORCHESTRATOR, Permission.DESCRIBE, (VIEWER,)),
     call(LISTER, Identity.ORCHESTRATOR, Permission.TERMINATE, (EDITOR,)),
     call(LISTER, Identity.PLANNER, Permission.DESCRIBE, (VIEWER,)),
-    call("catalog", Identity.PLANNER, Permission.READ_MARKET, (VIEWER,), unused=NOT_YET),
+    call(
+        "planner.clouds.feeds.nebius.NebiusFeed", Identity.PLANNER, Permission.READ_MARKET, (VIEWER,), unused=REFRESHED
+    ),
     # Object Storage speaks S3: Terraform's `s3` backend with an access key of the service account's
     call("terraform.backend.s3", Identity.DEPLOYER, Permission.KEEP_STATE, ("storage.object-editor",)),
     call("terraform.backend.s3", Identity.ORCHESTRATOR, Permission.KEEP_STATE, ("storage.object-editor",)),
