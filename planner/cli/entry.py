@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "reap": ("planner.cli.reap_cmd", "End what should not be billed any more"),
     "destroy": ("planner.cli.destroy_cmd", "Stop a job and leave nothing behind"),
     "replan": ("planner.cli.replan_cmd", "Decide whether running jobs should move, and show each move as a diff"),
+    "watch": ("planner.cli.watch_cmd", "Follow the markets: propose moves as they pay, or carry them out"),
     "serve": ("planner.cli.serve_cmd", "Run the control plane that nodes report to"),
     "broker": ("planner.cli.broker_cmd", "Mint data credentials for the nodes of approved plans"),
     "rendezvous": ("planner.cli.rendezvous_cmd", "Let the nodes of a tunnel find each other"),
@@ -42,6 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Run a job as a node would, here; pack the nodes' program; let a node in by hand",
     ),
     "audit": ("planner.cli.audit_cmd", "Find what grants too much, and show what a change widens"),
+    "prices": ("planner.cli.prices_cmd", "Keep, import, show and draw what prices and capacity did"),
     "catalog": ("planner.cli.catalog_cmd", "Look at the packaged prices and check them"),
     "foundation": (
         "planner.cli.foundation_cmd",

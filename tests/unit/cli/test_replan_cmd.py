@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +14,7 @@ import jsonschema
 import pytest
 
 from planner.app.inputs import read_plan
+from planner.app.watch_market import LEASE
 from planner.app.wire import database_url
 from planner.cli.entry import call
 from planner.migration.document import from_document
@@ -102,3 +106,41 @@ def test_without_a_record_nothing_runs(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_schema_is_published(capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["schema", "migration"]) == 0
     assert json.loads(capsys.readouterr().out) == migration_json.schema()
+
+
+@pytest.mark.usefixtures("folder")
+def test_watch_once_proposes_and_a_second_watch_does_not_act_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert call(["watch", "--once", "--no-refresh", "--json"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["written"][-1] == ".skyplan/proposals/migrations/train.diff.json"
+    now = datetime.now(UTC)
+    record = Record.open(database_url(), "acme")
+    try:
+        lease = record.take_lease(LEASE, "another pid 1#x", now, timedelta(minutes=1))
+        assert call(["watch", "--once", "--no-refresh"]) == 1
+        assert "SKY-APPLY-305" in capsys.readouterr().err
+        record.release(lease, now)
+    finally:
+        record.close()
+    assert call(["watch", "--once", "--no-refresh", "--out", "."]) == 1, "proposals would pass for reviewed plans"
+    assert call(["watch", "--once", "--no-refresh", "--apply"]) == 1, "the project does not allow it"
+    assert capsys.readouterr().err.count("SKY-APPLY-322") == 2
+    assert call(["watch", "--every", "5"]) == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_watch_ends_cleanly_when_it_is_told_to() -> None:
+    def soon() -> None:
+        proposed = Path(".skyplan/proposals/migrations/train.diff.json")
+        for _ in range(6000):
+            if proposed.exists():
+                break
+            threading.Event().wait(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    stopper = threading.Thread(target=soon, daemon=True)
+    stopper.start()
+    assert call(["watch", "--no-refresh", "--every", "1h"]) == 0
+    stopper.join(60)
+    assert call(["watch", "--once", "--no-refresh"]) == 0, "the lease was given back"
