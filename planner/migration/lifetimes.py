@@ -2,6 +2,9 @@
 
 Vectorised over all pools; the replay of a trace and the replanning of real jobs both ask it.  Observations after `now` must not be in what is given:
 nothing here looks ahead.  What nothing is known of gets the rule's defaults.
+
+Endings come at a rate that hangs on how long it has lasted already: constant within each of a few ages, endings over hours observed at that age.  A pool's own rate is
+drawn to that of all pools by a few endings, and theirs to the default by one: a gamma prior, so that little history is little evidence.
 """
 
 from __future__ import annotations
@@ -11,10 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.migration.constants import DEFAULT, Rule
+from planner.migration.constants import AGES_HOURS, DEFAULT, Rule
 
 if TYPE_CHECKING:
     from planner.migration.options import Flags, Floats, Indices
+
+_FROM = np.array(AGES_HOURS)
+_UNTIL = np.append(_FROM[1:], np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,35 +39,78 @@ class Past:
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """Per pool: hours it is expected to last from now, hours until it returns if it is away (0 if not), and whether anything was seen of it."""
+    """Per pool; the columns of `Options` of the same names, and whether anything was seen of it.
+
+    lifetime_hours  from now, given how long it has lasted; of what is away: once it is back
+    return_hours    from now, given how long it has been away; 0 of what is there
+    """
 
     lifetime_hours: Floats
     return_hours: Floats
     known: Flags
+    fresh_hours: Floats
+    outage_hours: Floats
+    up_share: Floats
 
 
 def expected(past: Past, pools: int, now_hours: float, rule: Rule = DEFAULT) -> Expected:
-    """Means of what was observed, drawn towards those of all pools together where little was."""
-    until = np.full(len(past.pool), now_hours)
-    same = past.pool[1:] == past.pool[:-1]
-    until[:-1] = np.where(same, past.at_hours[1:], now_hours)
+    """What to expect of each pool."""
+    changes = len(past.pool)
+    if not changes:
+        return _defaults(pools, rule)
+    ended = np.zeros(changes, dtype=np.bool_)
+    ended[:-1] = past.pool[1:] == past.pool[:-1]
+    until = np.full(changes, now_hours)
+    until[:-1] = np.where(ended[:-1], past.at_hours[1:], now_hours)
     hours = until - past.at_hours
-    ended = np.zeros(len(past.pool), dtype=np.bool_)
-    ended[:-1] = same
-    up, away = past.available, ~past.available
     last = np.flatnonzero(~ended)
-    state = np.ones(pools, dtype=np.bool_)
-    state[past.pool[last]] = past.available[last]
-    known = np.bincount(past.pool, minlength=pools) > 0
-    lifetime = _mean(past.pool[up], hours[up], ended[up], pools=pools, default=rule.lifetime_hours, rule=rule)
-    back = _mean(past.pool[away], hours[away], ended[away], pools=pools, default=rule.return_hours, rule=rule)
-    return Expected(lifetime_hours=lifetime, return_hours=np.where(state, 0.0, back), known=known)
+    there, age = np.ones(pools, dtype=np.bool_), np.zeros(pools)
+    there[past.pool[last]], age[past.pool[last]] = past.available[last], hours[last]
+    up, away = past.available, ~past.available
+    lasts = _rates(past.pool[up], hours[up], ended[up], pools=pools, default=rule.lifetime_hours, rule=rule)
+    stays = _rates(past.pool[away], hours[away], ended[away], pools=pools, default=rule.return_hours, rule=rule)
+    usual = rule.lifetime_hours + rule.return_hours
+    seen_up = np.bincount(past.pool[up], weights=hours[up], minlength=pools)
+    seen = np.bincount(past.pool, weights=hours, minlength=pools)
+    return Expected(
+        lifetime_hours=_rest(lasts, np.where(there, age, 0.0), rule.longest_hours),
+        return_hours=np.where(there, 0.0, _rest(stays, age, rule.longest_return_hours)),
+        known=np.bincount(past.pool, minlength=pools) > 0,
+        fresh_hours=_rest(lasts, np.zeros(pools), rule.longest_hours),
+        outage_hours=_rest(stays, np.zeros(pools), rule.longest_return_hours),
+        up_share=(seen_up + rule.prior_events * rule.lifetime_hours) / (seen + rule.prior_events * usual),
+    )
 
 
-def _mean(pool: Indices, hours: Floats, ended: Flags, *, pools: int, default: float, rule: Rule) -> Floats:
-    """Hours per ending, with `prior_events` endings of the pool of all, and one of the default."""
-    total = np.bincount(pool, weights=hours, minlength=pools)
-    ends = np.bincount(pool[ended], minlength=pools)
-    common = (total.sum() + default) / (ends.sum() + 1.0)
-    mean: Floats = (total + rule.prior_events * common) / (ends + rule.prior_events)
-    return mean
+def _defaults(pools: int, rule: Rule) -> Expected:
+    lasts, away = np.full(pools, rule.lifetime_hours), np.full(pools, rule.return_hours)
+    return Expected(
+        lifetime_hours=lasts,
+        return_hours=np.zeros(pools),
+        known=np.zeros(pools, dtype=np.bool_),
+        fresh_hours=lasts,
+        outage_hours=away,
+        up_share=lasts / (lasts + away),
+    )
+
+
+def _rates(pool: Indices, hours: Floats, ended: Flags, *, pools: int, default: float, rule: Rule) -> Floats:
+    """[pools, ages] endings per hour."""
+    exposed, ends = np.empty((pools, len(_FROM))), np.empty((pools, len(_FROM)))
+    for at, (begin, end) in enumerate(zip(_FROM, _UNTIL, strict=True)):
+        exposed[:, at] = np.bincount(pool, weights=np.clip(hours, begin, end) - begin, minlength=pools)
+        ends[:, at] = np.bincount(pool[ended & (hours > begin) & (hours <= end)], minlength=pools)
+    common = (ends.sum(axis=0) + 1.0) / (exposed.sum(axis=0) + default)
+    rates: Floats = (ends + rule.prior_events) / (exposed + rule.prior_events / common)
+    return rates
+
+
+def _rest(rates: Floats, age: Floats, longest: float) -> Floats:
+    """Expected hours from that age on, up to the longest that is counted."""
+    alive, rest, stop = np.ones(len(age)), np.zeros(len(age)), age + longest
+    for at, (begin, end) in enumerate(zip(_FROM, _UNTIL, strict=True)):
+        within = np.maximum(np.minimum(end, stop) - np.maximum(begin, age), 0.0)
+        survive = np.exp(-rates[:, at] * within)
+        rest += alive * (1.0 - survive) / rates[:, at]
+        alive *= survive
+    return rest
