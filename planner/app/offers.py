@@ -61,6 +61,9 @@ def run(request: Request) -> Listing:
         words = inputs.words_of(market)
         project = inputs.checked_project(request.project_file, words)
         job, warnings = _as_job(request, project, words), ()
+        priced = inputs.priced_market(market, project, project_file=request.project_file, catalog=request.catalog)
+        if priced:
+            market, warnings = priced.market, priced.warnings()
     policy = Policy(project=project, memory=AvailabilityMemory(), as_of=market.as_of, top=request.top)
     placed = plan([job], market, Ledger(), policy)[0]
     return Listing(

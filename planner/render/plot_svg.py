@@ -37,8 +37,8 @@ class Series:
     points: tuple[tuple[float, float], ...]
 
 
-def plot(series: Sequence[Series], *, title: str, unit: str, from_zero: bool = False) -> str:
-    """The SVG; without a single point, a sentence that says so.  `from_zero`: the value axis begins at 0."""
+def plot(series: Sequence[Series], *, title: str, unit: str, from_zero: bool = False, legend: bool = True) -> str:
+    """The SVG; without a single point, a sentence that says so.  `from_zero`: the value axis begins at 0.  Without `legend` the caller names the lines."""
     drawn = [
         Series(name=s.name, points=tuple(p for p in s.points if abs(p[1]) <= _LARGEST and math.isfinite(p[0])))
         for s in series
@@ -61,7 +61,7 @@ def plot(series: Sequence[Series], *, title: str, unit: str, from_zero: bool = F
         *_y_axis(frame),
         *_x_axis(frame),
         *(line for k, s in enumerate(drawn) for line in _line(s, k, frame)),
-        *_legend(drawn),
+        *(_legend(drawn) if legend else ()),
         "</svg>",
     ]
     return "\n".join(parts)
