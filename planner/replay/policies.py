@@ -24,6 +24,12 @@ def cheapest_spot(market: Market, tick: int) -> int:
     return best if np.isfinite(prices[best]) else NOWHERE
 
 
+def cheapest_zone(market: Market, tick: int) -> int:
+    """The zone with the lowest spot price, whether it can be had or not; the first of equals."""
+    prices = market.trace.spot_usd_h[tick]
+    return int(np.argmin(np.where(np.isnan(prices), np.inf, prices)))
+
+
 def on_demand_at_home(market: Market, seen: Seen) -> int:
     """On demand where the checkpoint is, else the cheapest; NOWHERE where there is none."""
     prices = market.usd[seen.tick, market.zones :]
@@ -45,8 +51,7 @@ class OneZone:
 
     def field(self, market: Market, begin: int) -> tuple[str, ...]:
         """That one."""
-        prices = market.trace.spot_usd_h[begin]
-        return (market.names[int(np.argmin(np.where(np.isnan(prices), np.inf, prices)))],)
+        return (market.names[cheapest_zone(market, begin)],)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Uniform Progress (Can't Be Late, NSDI 2024), from its description: progress is to keep up with time x work / deadline.
 
-Ahead, it waits for spot; behind, it goes on demand; from there it goes back to spot only where it is ahead by two changeovers.  Spot that runs is kept.
+Ahead, it waits for spot; behind, it goes on demand; from there it goes back to spot only where it is ahead by more than a changeover.  Spot that runs is kept.
+(Published with two changeovers; the numbers of the notes of 2026-11 come out with one, to the decimal.)
 """
 
 from __future__ import annotations
@@ -8,14 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.replay.policies import EveryZone, OneZone, cheapest_spot, on_demand_at_home
+from planner.replay.policies import EveryZone, cheapest_spot, cheapest_zone, on_demand_at_home
 from planner.replay.simulate import NOWHERE
 
 if TYPE_CHECKING:
     from planner.replay.market import Market
     from planner.replay.simulate import Choose, Seen
-
-BACK_CHANGEOVERS = 2
 
 
 def ahead_ticks(market: Market, seen: Seen) -> float:
@@ -24,28 +23,32 @@ def ahead_ticks(market: Market, seen: Seen) -> float:
     return done - (seen.tick - seen.begin) * market.work / market.deadline
 
 
-def _choose(market: Market, seen: Seen) -> int:
+def _choose(market: Market, seen: Seen, spot: int) -> int:
+    """`spot` is the place that it would take, or NOWHERE."""
     if NOWHERE < seen.place < market.zones:
         return seen.place
-    spot = cheapest_spot(market, seen.tick)
     ahead = ahead_ticks(market, seen)
     if seen.place != NOWHERE:
-        restart = int(market.start_ticks[-1].max())
-        return spot if spot != NOWHERE and ahead >= BACK_CHANGEOVERS * restart else seen.place
+        return spot if spot != NOWHERE and ahead > int(market.start_ticks[-1].max()) else seen.place
     if spot != NOWHERE:
         return spot
     return NOWHERE if ahead >= 0 else on_demand_at_home(market, seen)
 
 
 @dataclass(frozen=True, slots=True)
-class UniformProgress(OneZone):
-    """As published: one zone."""
+class UniformProgress(EveryZone):
+    """As published: the spot of one zone, the one whose price is lowest when the window begins.  Its first on-demand node is wherever that is cheapest."""
 
     name: str = "uniform-progress"
 
-    def begin(self, market: Market, begin: int) -> Choose:  # noqa: ARG002 - the protocol's signature
-        """Nothing is remembered."""
-        return lambda seen: _choose(market, seen)
+    def begin(self, market: Market, begin: int) -> Choose:
+        """Remembers its zone."""
+        zone = cheapest_zone(market, begin)
+
+        def choose(seen: Seen) -> int:
+            return _choose(market, seen, zone if market.up[seen.tick, zone] else NOWHERE)
+
+        return choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +59,4 @@ class UniformProgressFailover(EveryZone):
 
     def begin(self, market: Market, begin: int) -> Choose:  # noqa: ARG002 - the protocol's signature
         """Nothing is remembered."""
-        return lambda seen: _choose(market, seen)
+        return lambda seen: _choose(market, seen, cheapest_spot(market, seen.tick))
