@@ -17,7 +17,7 @@ from planner.model.readings import QuotaReading
 from planner.model.record import Event, RunStatus, StackStatus, stamp
 from planner.state.history_values import Quota
 from planner.state.newest import Ends
-from tests.builders import limits, project
+from tests.builders import checkpoints, limits, project
 from tests.unit.app.replanning import (
     HOUR,
     JOB,
@@ -378,3 +378,10 @@ def test_steps_tell_the_work_that_is_left_where_the_job_says_how_many_there_are(
     (diff,) = bench.replan().diffs
     assert diff.numbers["work_hours"] == 18
     assert (diff.inputs["counted_by"], diff.inputs["work_left"]) == ("steps", "step 400 of 1,600")
+
+
+def test_a_bucket_whose_place_is_not_known_keeps_the_job_in_its_region() -> None:
+    nowhere = replace(JOB, checkpoint=checkpoints(10.0, 0.5, region_name=None))
+    (kept,) = Bench(**CHEAP_WEST, job=nowhere).replan().kept
+    assert (kept.code, kept.best) == ("SKY-MOVE-409", offer("us-west-2"))
+    assert figures(kept.terms)["checkpoint_egress"] is None, "unknown is never 0"
