@@ -19,11 +19,14 @@ from botocore.loaders import create_loader
 
 from planner.clouds.feeds.aws import AwsFeed
 from planner.clouds.port import Where
+from planner.iam.operations.aws import OPERATIONS
 from planner.model.errors import CloudError
+from planner.model.grants import Identity
 from planner.model.readings import CapacityWord
 from planner.model.record import moment
 from tests.contract.feeds import Bed, FeedContract, Spoilt, Waits, codes, read
 from tests.emulators.aws import CREDENTIALS, AwsProcess
+from tests.emulators.aws_lists import product, quota
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 EAST, IRELAND = "us-east-1", "eu-west-1"
@@ -37,33 +40,6 @@ LOADER = create_loader()
 
 def at(**before: float) -> str:
     return (NOW - timedelta(**before)).isoformat()
-
-
-def product(instance_type: str, region: str, usd: str, **changed: str) -> dict[str, Any]:
-    """A line of the price list, as the API writes it."""
-    attributes = {
-        "instanceType": instance_type,
-        "regionCode": region,
-        "operatingSystem": "Linux",
-        "tenancy": "Shared",
-        "preInstalledSw": "NA",
-        "capacitystatus": "Used",
-        "marketoption": "OnDemand",
-        "servicecode": "AmazonEC2",
-        "usagetype": f"BoxUsage:{instance_type}",
-        **changed,
-    }
-    dimension = {"unit": "Hrs", "pricePerUnit": {"USD": usd}, "beginRange": "0", "endRange": "Inf"}
-    term = {"priceDimensions": {"SKU.JRTC.6YS6": dimension}, "effectiveDate": "2026-11-01T00:00:00Z", "sku": "SKU"}
-    return {
-        "serviceCode": "AmazonEC2",
-        "product": {"productFamily": "Compute Instance", "attributes": attributes, "sku": "SKU"},
-        "terms": {"OnDemand": {"SKU.JRTC": term}},
-    }
-
-
-def quota(code: str, name: str, value: float) -> dict[str, Any]:
-    return {"ServiceCode": "ec2", "QuotaCode": code, "QuotaName": name, "Value": value, "Unit": "None"}
 
 
 def market() -> dict[str, Any]:
@@ -397,7 +373,9 @@ class TestCapacity:
         assert codes(fed) == {"SKY-CAT-115"}
         assert "MaxConfigLimitExceeded" in fed.warnings[0].summary
         assert {one.series for one in fed.capacity} == {series for series in healthy if EAST in series}
-        assert {one.detail for one in fed.capacity} == {"", "score 3"}, "one question was answered"
+        assert {one.detail for one in fed.capacity} == {"", "score 9", "score 1"}, (
+            "the one of the newest P was answered"
+        )
         assert waits.seconds == [], "it is no throttling: it lasts until tomorrow"
 
 
@@ -416,6 +394,31 @@ class TestQuotas:
     def test_a_quota_of_none_is_a_limit(self, bed):
         (fed,) = read(bed.feed(Waits().again()), "quotas", bed.wanted(regions=(IRELAND,))).values()
         assert [one.limit for one in fed.quotas if one.name == "L-7212CCBC"] == [0.0]
+
+
+class TestRights:
+    def test_what_is_called_is_what_the_planner_is_granted(self, bed, monkeypatch):
+        """Neither more, which would be refused, nor less, which nobody needs."""
+        called = set()
+        client = AwsFeed._client
+
+        def watched(feed, service, region):
+            made = client(feed, service, region)
+            made.meta.events.register(
+                "before-call.*", lambda model, **_: called.add((service, model.name)), unique_id="w"
+            )
+            return made
+
+        monkeypatch.setattr(AwsFeed, "_client", watched)
+        feed = bed.feed(Waits().again())
+        for what in ("prices", "capacity", "quotas"):
+            read(feed, what, bed.wanted())
+        prefixes = {"service-quotas": "servicequotas"}
+        granted = {a for one in OPERATIONS if one.resource == "planner.clouds.feeds.aws.AwsFeed" for a in one.actions}
+        assert {f"{prefixes.get(service, service)}:{name}" for service, name in called} == granted
+        assert {one.identity for one in OPERATIONS if one.resource == "planner.clouds.feeds.aws.AwsFeed"} == {
+            Identity.PLANNER
+        }
 
 
 class TestCredentials:

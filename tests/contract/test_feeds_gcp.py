@@ -22,6 +22,7 @@ pytest.importorskip("googleapiclient", reason="google-api-python-client is not i
 
 from planner.clouds.feeds.gcp import GcpFeed
 from planner.clouds.port import Where
+from planner.iam.operations.gcp import OPERATIONS
 from planner.model.errors import CloudError
 from planner.model.readings import CapacityWord
 from tests.contract.feeds import Bed, FeedContract, Spoilt, Waits, codes, read
@@ -461,6 +462,16 @@ class TestQuotas:
             "NVIDIA_L4_GPUS": ("on_demand", "gpus", 0.0, 0.0, (G2,)),
             "NVIDIA_T4_GPUS": ("on_demand", "gpus", 4.0, 0.0, (T4,)),
         }
+
+
+class TestRights:
+    def test_what_is_called_is_what_the_planner_is_granted(self, bed):
+        """Methods and permissions of Compute Engine have the same names here; the price list takes none."""
+        feed = bed.feed(Waits().again())
+        for what in ("prices", "capacity", "quotas"):
+            read(feed, what, bed.wanted())
+        granted = {a for one in OPERATIONS if one.resource == "planner.clouds.feeds.gcp.GcpFeed" for a in one.actions}
+        assert bed.market.methods == {*granted, "cloudbilling.services.skus.list"}
 
 
 class TestCredentials:

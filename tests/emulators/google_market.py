@@ -104,6 +104,7 @@ class Market:
     unbilled: bool = False
     loose: bool = False
     calls: int = 0
+    methods: set[str] = field(default_factory=set)
     wrong: list[str] = field(default_factory=list)
     base: str = ""
 
@@ -132,6 +133,7 @@ def answered(market: Market, path: str, query: dict[str, str]) -> Answer:
         return 429, refusal(429, "rateLimitExceeded"), headers
     name = "cloudbilling.v1" if path.startswith("/v1/") else "compute.v1"
     method, parts = found(name, path, query)
+    market.methods.add(method["id"])
     if name == "cloudbilling.v1":
         if market.unbilled:
             return 403, refusal(403, "forbidden", "Cloud Billing API has not been used in this project"), {}

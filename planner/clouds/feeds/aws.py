@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from planner.clouds import errors_map
 from planner.clouds.asked import of_aws
 from planner.clouds.feeds.again import Again, Busy
-from planner.clouds.feeds.aws_rows import FILTERED, PLAIN, Product, Trouble, product, quota, word_of_score
+from planner.clouds.feeds.aws_rows import FILTERED, PLAIN, Product, Trouble, asked_first, product, quota, word_of_score
 from planner.clouds.feeds.gathering import Gathering, positive
 from planner.clouds.feeds.port import Fed, Wanted
 from planner.clouds.port import Where
@@ -161,7 +161,7 @@ class AwsFeed:
                 word = CapacityWord.OFFERED if here else CapacityWord.WITHDRAWN
                 for capacity in ("on_demand", "spot"):
                     found.seen(zone=zone, instance_type=instance_type, capacity=capacity, word=word, source=OFFERINGS)
-        for instance_type in sorted({t for _, t in offered}):
+        for instance_type in sorted({t for _, t in offered}, key=asked_first):
             try:
                 self._scored(found, instance_type, offered)
             except CloudError as error:

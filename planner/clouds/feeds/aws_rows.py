@@ -100,6 +100,12 @@ def _of_family(instance_type: str, letter: str, generation: str) -> bool:
     return found is not None and _LETTER.get(found[1]) == letter and generation in {"", found[2]}
 
 
+def asked_first(instance_type: str) -> tuple[bool, int, str]:
+    """The order in which scores are asked for, of which AWS answers so many a day: P before G, new before old."""
+    found = _TYPE.match(instance_type)
+    return (True, 0, instance_type) if found is None else (found[1] != "p", -int(found[2]), instance_type)
+
+
 #: AWS documents 1 as "not likely to succeed" and 10 as "highly likely", and that a request for one or two types alone always scores low (EC2 user guide,
 #: 2026-11).  Requests for one type were answered 1 to 3 (SpotLake, IISWC 2022), since 2025-09 with more for some.  So 1 is bad news, 3 and up is as good as a
 #: request like ours gets, and 2 is no news.
