@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LONGEST_GAP_S = 600.0
 """Files that do not say how often they looked are cut into ticks of their greatest common divisor, and of this at most."""
+_MINUTE_S = 60
 _ZONE_NAMES = (
     re.compile(r"^(?P<region>[a-z]{2}(?:-[a-z]+)+-\d)[a-z]$"),  # us-east-1a
     re.compile(r"^(?P<region>[a-z]+-[a-z]+\d+)-[a-z]$"),  # us-central1-a
@@ -114,9 +115,9 @@ def trace_of(points: Points, heading: Heading) -> Trace:
 
 
 def _gap(at: Floats) -> float:
-    """The greatest common divisor of the times in whole seconds, within a minute and LONGEST_GAP_S."""
+    """The greatest common divisor of the times in whole seconds, where it is a minute or more; LONGEST_GAP_S at most."""
     common = math.gcd(*{round(x) for x in at.tolist()})
-    return float(min(max(common, 60), LONGEST_GAP_S))
+    return float(min(common, LONGEST_GAP_S)) if common >= _MINUTE_S else LONGEST_GAP_S
 
 
 def _held(values: Floats) -> Floats:

@@ -1,0 +1,74 @@
+"""Which reader a text is for.  By what stands in it, unless the format is named; a text that no reader knows is a problem, never a guess."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from planner.model.diagnostic import Diagnostic, Location
+from planner.replay import availability, given, prices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from planner.replay.trace import Trace
+
+    Read = Callable[[Sequence[str], str, str], tuple[tuple[Trace, ...], list[Diagnostic]]]
+
+FORMATS = ("auto", "points", "spotlake", "aws-archive", "events", "availability")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A file's text.  `file` as the user wrote it, `name` for people."""
+
+    file: str
+    name: str
+    text: str
+
+
+def read(
+    texts: Sequence[Text], *, form: str = "auto", polarity: str = ""
+) -> tuple[tuple[Trace, ...], list[Diagnostic]]:
+    """All traces of all files, or all problems of all files."""
+    traces: list[Trace] = []
+    problems: list[Diagnostic] = []
+    zones: list[availability.Seen] = []
+    files: list[str] = []
+    for one in texts:
+        lines = one.text.lstrip("\ufeff").splitlines()
+        kind = form if form != "auto" else _kind(lines)
+        if kind == "availability":
+            seen, wrong = availability.read_availability(one.text, one.file, one.name, polarity)
+            zones += seen
+            files.append(one.name)
+        elif not lines or kind not in _READERS:
+            wrong = [Diagnostic(code=given.CODE, summary="no format that is known", location=Location(one.file, 1))]
+        else:
+            looks, reader = _READERS[kind]
+            if not looks(lines):
+                wrong = [
+                    Diagnostic(code=given.CODE, summary=f"not in the format `{kind}`", location=Location(one.file, 1))
+                ]
+            else:
+                found, wrong = reader(lines, one.file, one.name)
+                traces += found
+        problems += wrong
+    if zones and not problems:
+        found, problems = availability.market_of_zones(zones, tuple(files))
+        traces += found
+    return ((), problems) if problems else (tuple(traces), [])
+
+
+_READERS: dict[str, tuple[Callable[[Sequence[str]], bool], Read]] = {
+    "points": (given.is_given, given.read_given),
+    "spotlake": (prices.is_spotlake, prices.read_spotlake),
+    "events": (prices.is_events, prices.read_events),
+    "aws-archive": (prices.is_archive, prices.read_archive),
+}
+
+
+def _kind(lines: Sequence[str]) -> str:
+    if lines and lines[0].lstrip()[:1] in {"{", "["}:
+        return "availability"
+    return next((kind for kind, (looks, _) in _READERS.items() if looks(lines)), "")
