@@ -126,7 +126,7 @@ class Direct(Connection):
             if name == b"authorization":
                 header = value
         try:
-            session = held.sessions.remembered(digest(bearer(header.decode("latin-1"))), now)
+            session = held.sessions.reporter(digest(bearer(header.decode("latin-1"))), now)
             if session is None or len(body) > MAX_REPORT_BYTES:
                 return False
             report = report_of(session, body, now)

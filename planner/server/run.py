@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import logging
 import resource
 import signal
@@ -42,6 +43,9 @@ _FILES_APIECE: Final = 1.2
 _SWITCH_SECONDS: Final = 0.0005
 """The committer waits for the database about ten times a batch, and each time may have to wait for the interpreter again while requests are read: by Python's
 own 5 ms a report took twice as long (benchmarks/serve.py, 2026-11-30)."""
+
+_YOUNG_OBJECTS: Final = 20_000
+"""New ones before Python looks for circles among them; its own 700 are those of ten requests."""
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -90,6 +94,7 @@ def serve(
     """Serve until SIGTERM or SIGINT.  `started`: called when requests are answered.  Raises InputError where TLS cannot be."""
     _more_files(log)
     sys.setswitchinterval(_SWITCH_SECONDS)
+    _collect_less()
     library = logging.getLogger("uvicorn")
     library.handlers = [Bridge(log)]
     library.propagate = False
@@ -197,6 +202,13 @@ class _Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _collect_less() -> None:
+    """Ten thousand connections are half a million objects: to look at all of them again and again stops everything for as long as a few commits take."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
 
 
 def _more_files(log: Log) -> None:

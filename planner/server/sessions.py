@@ -15,11 +15,12 @@ from typing import Final
 
 from anyio import to_thread
 
-from planner.model.record import moment
 from planner.model.runtime import Refusal, Refused, Seat, Session
 
 MAX_REMEMBERED: Final = 65_536
 REMEMBERED: Final = timedelta(seconds=30)
+REPORTER_REMEMBERED: Final = timedelta(minutes=10)
+"""For what looks at the seat's holder itself: each look here is by thousands of nodes."""
 MAX_TOGETHER: Final = 1000
 MAX_TOKEN: Final = 128
 
@@ -44,14 +45,15 @@ Lookup = Callable[[Sequence[str], datetime], Mapping[str, Session]]
 class Sessions:
     """`lookup` is the record's; called in a thread, for all that are asked for meanwhile together.
 
-    A session is remembered for `REMEMBERED`: another replica may have given its seat away meanwhile.
+    A session is remembered for `REMEMBERED`: another replica may have given its seat away meanwhile.  For reports it is for `REPORTER_REMEMBERED`, as the
+    record takes them of the seat's holder only.
     """
 
     def __init__(self, lookup: Lookup, clock: Callable[[], datetime], *, max_remembered: int = MAX_REMEMBERED) -> None:
         self._lookup = lookup
         self._clock = clock
         self._max_remembered = max_remembered
-        self._known: OrderedDict[str, tuple[Session, datetime]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[Session, datetime, datetime]] = OrderedDict()
         self._of: dict[Seat, set[str]] = {}
         self._taken: set[Seat] = set()  # since the look that is going on began
         self._wanted: dict[str, asyncio.Future[Session | None]] = {}
@@ -61,6 +63,11 @@ class Sessions:
         """Without asking the record."""
         found = self._known.get(token_sha256)
         return found[0] if found is not None and now < found[1] else None
+
+    def reporter(self, token_sha256: str, now: datetime) -> Session | None:
+        """The same, for a report whose holder is looked at when it is written."""
+        found = self._known.get(token_sha256)
+        return found[0] if found is not None and now < found[2] else None
 
     async def find(self, token_sha256: str, now: datetime) -> Session:
         """Ask the record where it is not remembered.  Raises Refused."""
@@ -97,12 +104,12 @@ class Sessions:
 
     def _keep(self, token_sha256: str, session: Session | None, now: datetime) -> Session | None:
         self._drop(token_sha256)
-        ends = moment(session.expires_at) if session else now
+        ends = datetime.fromisoformat(session.expires_at) if session else now
         if session is None or ends <= now:
             return None
         if session.seat in self._taken:
             return session  # what was read may be older than who sits there now
-        self._known[token_sha256] = (session, min(ends, now + REMEMBERED))
+        self._known[token_sha256] = (session, min(ends, now + REMEMBERED), min(ends, now + REPORTER_REMEMBERED))
         self._of.setdefault(session.seat, set()).add(token_sha256)
         if len(self._known) > self._max_remembered:
             self._drop(next(iter(self._known)))

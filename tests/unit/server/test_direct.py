@@ -8,17 +8,18 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from planner.model.runtime import Delivered, Report, Seat
+from planner.model.record import Node, RunStatus
+from planner.model.runtime import Delivered, NodeIdentity, Report, Seat
 from planner.server import run
 from planner.server.log import Log
 from planner.server.report_route import ReportRoute
-from tests.unit.server.server_bed import NOW, Agent, Bed, bed, launch, sqlite
+from tests.unit.server.server_bed import NOW, Agent, Bed, bed, launch, sqlite, writing
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
@@ -236,3 +237,23 @@ def test_who_goes_away_meanwhile_is_written_all_the_same(served: Served) -> None
     other.socket.sendall(HEALTH)
     assert other.answer()[0] == 200
     assert [p.step for p in served.b.runtime.progress("train")] == [1]
+
+
+def test_who_lost_the_seat_at_another_replica_is_told(served: Served, ordinary: list[str]) -> None:
+    link = served.link()
+    seat = Seat(job="train", generation=1, rank=0)
+    with writing(served.b.record) as writer:
+        writer.seen(1, [Node(rank=0, instance_id="i-new", address="")], RunStatus.RUNNING, NOW, "moved")
+    identity = NodeIdentity(scheme="aws-iid", cloud="aws", account="1", instance_id="i-new")
+    hashes = {name: f"{name} of i-new" for name in ("key_sha256", "proof_sha256", "token_sha256")}
+    served.b.runtime.admit(seat, identity, instance_id="i-new", **hashes, at=NOW, expires_at=NOW + timedelta(hours=1))
+    ordinary.clear()
+    link.socket.sendall(link.report(link.agent.item(step=1)))
+    status, headers, body = link.answer()
+    assert (status, body["error"], headers["www-authenticate"]) == (401, "unknown", "Bearer")
+    assert not ordinary
+    assert served.b.runtime.recent("train") == ()
+    served.b.clock.pass_(minutes=11)
+    link.socket.sendall(link.report(link.agent.item(step=1)))
+    assert link.answer()[0] == 401
+    assert len(ordinary) == 1
