@@ -99,7 +99,7 @@ class Priced:
 
 def market_with_history(market: Market, history: Reads, at: datetime | None, *, catalog: Path | None = None) -> Market:
     """The market with what the history knew at `at`; now where None.  As it is where the history knew no price.  `catalog`: the folder it was loaded from, if not the packaged one."""
-    told = told_by(history, at)
+    told = told_by(history, at, least=market.as_of)
     return priced(market, told, catalog=catalog).market if told else market
 
 
