@@ -226,7 +226,9 @@ class _Moving:
 
     def _first_that_runs(self) -> Run:
         ports, reasons = self._ports, list[Diagnostic]()
-        for p, why in self._places.open(ports, [r for r in ports.record.runs(self._move.job) if r.status in WORKS]):
+        for p, against in self._places.open(ports, [r for r in ports.record.runs(self._move.job) if r.status in WORKS]):
+            access = {} if against else self._places.access(ports, p)
+            why = against or ("" if access else "the state of its access stack has no outputs")
             if why:
                 reasons.append(Diagnostic(code="SKY-MOVE-408", summary=f"{p.offer_id}: {why}"))
                 ports.tell("", f"{p.offer_id}: passed over: {why}")
@@ -238,7 +240,7 @@ class _Moving:
             run = self._writer.issue(wanted, ports.clock.now())
             self._move = self._writer.go_on(self._move, ports.clock.now(), to_generation=run.generation)
             try:
-                launch(ports, self._writer, run, self._places.stack(ports, p, run.generation))
+                launch(ports, self._writer, run, self._places.stack(ports, p, run.generation, access))
             except Refused as answer:
                 self._note(answer)
                 continue

@@ -36,16 +36,20 @@ class Places:
         for p in self.to:
             yield p, self._against(ports, p, runs)
 
-    def stack(self, ports: Ports, p: Placement, generation: int) -> Stack:
-        """The compute stack of a placement that is open, with what the access stack there tells it.  Raises TerraformError."""
+    def access(self, ports: Ports, p: Placement) -> dict[str, Any]:
+        """What the access stack of a placement that is open tells its nodes; {} where its state does not have it.  Raises TerraformError."""
+        known = ports.record.stack(self._set(ports, p, None).access.name)
+        if known is None:
+            return {}
+        ports.terraform.prepare(known)
+        return ports.terraform.outputs(known)
+
+    def stack(self, ports: Ports, p: Placement, generation: int, access: Mapping[str, Any]) -> Stack:
+        """The compute stack of a placement."""
         from stacks.wiring import compute_variables  # noqa: PLC0415 - beside its use
 
-        given = self._set(ports, p, generation)
-        known = ports.record.stack(given.access.name)
-        assert known is not None  # noqa: S101 - `open` has looked
-        ports.terraform.prepare(known)
-        cmp = given.compute
-        return stack_of(cmp, ports.synth(cmp), compute_variables(cmp, ports.terraform.outputs(known)))
+        cmp = self._set(ports, p, generation).compute
+        return stack_of(cmp, ports.synth(cmp), compute_variables(cmp, access))
 
     def _against(self, ports: Ports, p: Placement, runs: Sequence[Run]) -> str:
         if why := self.barred.get(p.offer_id):

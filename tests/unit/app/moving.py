@@ -7,7 +7,7 @@ asked, and begin as the agent does: they ask for their cut until they are let.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -88,7 +88,11 @@ class Nodes:
 
     def tick(self, at: datetime) -> None:
         """What happens in a few seconds."""
-        alive = {int(i.tags["skyplan:generation"]) for _, i in self.world.cloud.machines.values()}
+        self.tick_of(self.world.cloud.machines, at)
+
+    def tick_of(self, machines: Mapping[str, tuple[str, Any]], at: datetime) -> None:
+        """The same with those machines."""
+        alive = {int(i.tags["skyplan:generation"]) for _, i in machines.values()}
         for generation in sorted(alive):
             run = next((r for r in self.world.record.runs(JOB) if r.generation == generation), None)
             if run is None or run.status not in {RunStatus.RUNNING, RunStatus.EXITED}:
