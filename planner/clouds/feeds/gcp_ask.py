@@ -78,8 +78,11 @@ class Google:
             answer = self._ask(
                 "skus.list", lambda given=given: self._rest.ask("skus.list", "GET", SKUS_PATH, given).body
             )
-            yield from answer.get("skus", ())
-            token = _next(answer.get("nextPageToken", ""), seen, "skus.list")
+            rows, token = answer.get("skus", []), answer.get("nextPageToken") or ""
+            if not isinstance(rows, list) or not isinstance(token, str):
+                raise errors_map.unexpected("GCP", "skus.list", "an answer without a list")
+            yield from rows
+            token = _next(token, seen, "skus.list")
             if not token:
                 return
 

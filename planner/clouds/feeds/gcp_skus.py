@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from planner.clouds.feeds.gathering import Gathering
+from planner.clouds.feeds.gathering import Gathering, positive
 from planner.clouds.feeds.gcp_families import (
     HOURS_PER_MONTH,
     LOCAL_SSD,
@@ -21,6 +21,8 @@ from planner.clouds.feeds.gcp_families import (
     part_of,
 )
 
+#: a vCPU, a GiB or a GPU for an hour: far above any, and small enough to reckon with
+MOST_USD: Final = 10_000
 NANO: Final = Decimal("1e-9")
 MICRO: Final = Decimal("1e-6")
 #: usage unit -> hours that one is
@@ -73,14 +75,14 @@ def sku(row: Any) -> Sku | None:
     try:
         # in the order of time; the last one holds
         latest = row["pricingInfo"][-1]
-        begins = _moment(latest.get("effectiveTime", ""))
+        begins = _moment(latest.get("effectiveTime") or "")
         usd = _rate(latest["pricingExpression"])
     except _NotUnderstood as error:
         return Sku(part=part, spot=spot, regions=regions, trouble=Trouble(words=f"{words}: {error}"))
     except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, AttributeError):
         trouble = Trouble(words=f"{words} has no price that can be read", senseless=True)
         return Sku(part=part, spot=spot, regions=regions, trouble=trouble)
-    if usd <= 0:
+    if positive(usd) is None or usd > MOST_USD:
         trouble = Trouble(words=f"{words}: the price is {usd}", senseless=True)
         return Sku(part=part, spot=spot, regions=regions, trouble=trouble)
     return Sku(part=part, spot=spot, regions=regions, usd=usd, begins=begins)
