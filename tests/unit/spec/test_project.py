@@ -9,6 +9,7 @@ from planner.model.offer import Cloud
 from planner.model.project import (
     Backend,
     Federation,
+    MarketSettings,
     MigrationSettings,
     OwnNetwork,
     PriceOverride,
@@ -69,6 +70,7 @@ pool_cap_nodes: 4
 price_tolerance: 0.05
 tunnels: false
 migration: {threshold: 45m, horizon: 6h, cool_down: 2h, apply: reviewed}
+market: {source: prices/market.json}
 federation:
   - {stores: ["s3://acme-*"], from: [gcp, azure], aws_role_arn: "arn:aws:iam::012345678901:role/data"}
   - {stores: "gs://acme-tokens", from: aws, gcp_provider: PROVIDER}
@@ -153,6 +155,7 @@ def test_every_field_is_read() -> None:
         agent_sha256="ab" * 32,
         price_tolerance=0.05,
         tunnels=False,
+        market=MarketSettings(source="prices/market.json"),
         migration=MigrationSettings(threshold_hours=0.75, horizon_hours=6.0, cool_down_hours=2.0, apply="reviewed"),
         federation=(
             Federation(
@@ -237,6 +240,9 @@ def test_an_empty_file_warns_and_every_default_holds() -> None:
         ("migration: {threshold: 30}", "SKY-SPEC-105", 2),
         ("migration: {apply: always}", "SKY-SPEC-105", 2),
         ("migration: {cooldown: 1h}", "SKY-SPEC-102", 2),
+        ("market: {source: prices}", "SKY-SPEC-105", 2),
+        ("market: {source: /root/market.json}", "SKY-SPEC-105", 2),
+        ("market: {file: market.json}", "SKY-SPEC-102", 2),
         ("targets: [{name: a, cloud: aws, resource_group: rg}]", "SKY-SPEC-102", 2),
         ("targets: [{name: a, cloud: gcp, tenant: t}]", "SKY-SPEC-102", 2),
         ("targets: [{name: a, cloud: azure, resource_group: 'rg.'}]", "SKY-SPEC-105", 2),
