@@ -10,13 +10,15 @@ One function serves the replay of a recorded market and the replanning of a real
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.migration.ahead import NEVER
 from planner.migration.constants import DEFAULT, Rule
+from planner.migration.placing import Prospect, prospect
 
 if TYPE_CHECKING:
     from planner.migration.options import Flags, Floats, Options, Situation
@@ -90,7 +92,7 @@ def failing(situation: Situation, options: Options, index: int, rule: Rule = DEF
         (bool(options.allowed[index]), FAILED),
         (gains.saving_usd[index] > EPSILON, BEST),
         (situation.since_move_hours >= rule.cool_down_hours, COOLS),
-        (bool(_roomy(gains, options, rule)[index]), SHORT),
+        (bool(_roomy(situation, gains, options, rule)[index]), SHORT),
         (gains.gain_usd[index] >= gains.threshold_usd, BELOW),
     )
     return next((code for passed, code in tests if not passed), SAVES), numbers
@@ -113,18 +115,26 @@ def gains_of(situation: Situation, options: Options, rule: Rule, running: int) -
 
 
 def _keep(situation: Situation, options: Options, rule: Rule, running: int) -> Decision:
-    gains = gains_of(situation, options, rule, running)
-    net = _net(situation, options, rule)
-    if net is not None and options.spot[running]:
+    """Whether what runs goes elsewhere."""
+    spot = bool(options.spot[running])
+    net = _net(situation, options, rule) if spot else None
+    if net is not None:
         return Decision(word=Word.MOVE, to=net, code=AT_RISK, numbers=_hours(situation, options, net))
+    gains = gains_of(situation, options, rule, running)
     others = options.available & options.allowed & (np.arange(len(options.names)) != running)
     best, second = _two(np.where(others, -gains.gain_usd, np.inf), options)
     fine = (
-        others & (gains.gain_usd >= gains.threshold_usd) & (gains.saving_usd > EPSILON) & _roomy(gains, options, rule)
+        others
+        & (gains.gain_usd >= gains.threshold_usd)
+        & (gains.saving_usd > EPSILON)
+        & _roomy(situation, gains, options, rule)
     )
     if situation.since_move_hours < rule.cool_down_hours:
-        fine &= False
+        fine[:] = False
     chosen, _ = _two(np.where(fine, -gains.gain_usd, np.inf), options)
+    seen: dict[str, float] = {}
+    if chosen is not None and not spot:
+        chosen, seen = _back(situation, options, rule, fine=fine, chosen=chosen, threshold_usd=gains.threshold_usd)
     if chosen is not None:
         best, second = chosen, best if best != chosen else second
     if best is None:
@@ -133,65 +143,78 @@ def _keep(situation: Situation, options: Options, rule: Rule, running: int) -> D
     return Decision(
         word=Word.STAY if chosen is None else Word.MOVE,
         to=chosen,
-        code=code,
+        code=SHORT if chosen is None and code == SAVES else code,
         gain_usd=float(gains.gain_usd[best]),
         horizon_hours=float(gains.horizon_hours[best]),
         threshold_usd=gains.threshold_usd,
         runner_up=second,
-        numbers=numbers,
+        numbers=numbers | seen,
     )
+
+
+def _back(
+    situation: Situation, options: Options, rule: Rule, *, fine: Flags, chosen: int, threshold_usd: float
+) -> tuple[int | None, dict[str, float]]:
+    """From on-demand back to spot: slack is scarce there, so what follows is reckoned too.  None where staying costs no more, to the end, but the threshold."""
+    ahead = prospect(
+        situation, replace(options, available=options.available & (fine | ~options.spot)), rule, situation.running
+    )
+    if ahead is None:
+        # what gains is on demand too
+        return chosen, {}
+    seen = {"to_end_usd": ahead.start_usd, "stay_to_end_usd": ahead.on_demand_usd}
+    if ahead.start is None or ahead.start_usd + threshold_usd >= ahead.on_demand_usd:
+        return (None if options.spot[chosen] else chosen), seen
+    return ahead.start, seen
 
 
 def _place(situation: Situation, options: Options, rule: Rule) -> Decision:
     """Where to start a job that does not run, or whether to wait."""
+    fallback = _fallback(situation, options)
     net = _net(situation, options, rule)
-    if net is not None:
-        numbers = _hours(situation, options, net)
-        return Decision(word=Word.START, to=net, code=AT_RISK, numbers=numbers)
-    rate, lasting = _rates(situation, options, rule)
-    best, second = _two(np.where(options.available & options.allowed, rate, np.inf), options)
-    wait = _worth_waiting(situation, options, rule, rate)
-    if wait is not None and (best is None or rate[wait] < rate[best]):
-        numbers = {"return_hours": float(options.return_hours[wait]), "usd_per_work_hour": float(rate[wait])}
-        if best is not None:
-            numbers["best_usd_per_work_hour"] = float(rate[best])
-        return Decision(word=Word.WAIT, to=wait, code=WAITS, runner_up=best, numbers=numbers)
-    if best is None:
+    ahead = prospect(situation, options, rule, fallback) if net is None else None
+    if fallback is not None and (net is not None or ahead is None or _bridges(ahead)):
+        numbers = _hours(situation, options, fallback) | _costs(ahead)
+        return Decision(word=Word.START, to=net if net is not None else fallback, code=AT_RISK, numbers=numbers)
+    if ahead is None or (ahead.start is None and ahead.wait is None):
         return Decision(word=Word.WAIT, to=None, code=FULL, numbers={"deadline_hours": situation.deadline_hours})
+    if ahead.start is None or ahead.wait_usd < ahead.start_usd:
+        numbers = _costs(ahead)
+        if ahead.wait is not None:
+            numbers["return_hours"] = float(options.return_hours[ahead.wait])
+        return Decision(word=Word.WAIT, to=ahead.wait, code=WAITS, runner_up=ahead.start, numbers=numbers)
+    gain = min(ahead.on_demand_usd, ahead.wait_usd) - ahead.start_usd
     return Decision(
         word=Word.START,
-        to=best,
+        to=ahead.start,
         code=AGAIN,
-        horizon_hours=float(lasting[best]),
-        runner_up=second,
-        numbers={"usd_per_work_hour": float(rate[best])},
+        gain_usd=gain if gain < NEVER / 2 else 0.0,
+        horizon_hours=float(options.lifetime_hours[ahead.start]),
+        runner_up=ahead.second,
+        numbers=_costs(ahead),
     )
 
 
-def _rates(situation: Situation, options: Options, rule: Rule) -> tuple[Floats, Floats]:
-    """USD per reference hour of work, the start spread over what is expected to be done; and for how many hours."""
-    there = situation.work_hours / options.work_rate
-    lasting = np.minimum(np.minimum(there, options.lifetime_hours), rule.horizon_hours)
-    lasting = np.maximum(lasting, 1 / 60)
-    hourly = np.where(options.available, options.usd_per_hour, options.usual_usd_per_hour)
-    return (hourly + options.start_usd / lasting) / options.work_rate, lasting
+def _bridges(ahead: Prospect) -> bool:
+    """To run on demand until a pool is back costs less than to start on one now, and no more than to wait."""
+    return ahead.on_demand_usd < ahead.start_usd and ahead.on_demand_usd <= ahead.wait_usd + EPSILON
 
 
-def _worth_waiting(situation: Situation, options: Options, rule: Rule, rate: Floats) -> int | None:
-    """The pool worth waiting for: where the data is, cheapest, and back long before the slack is gone."""
-    slack = situation.deadline_hours - situation.work_hours / options.work_rate - options.return_hours
-    reserve = (rule.net_changeovers + rule.slack_changeovers) * options.stop_hours
-    near = options.allowed & options.spot & ~options.available & (options.region == situation.home)
-    best, _ = _two(np.where(near & (slack / 2 > reserve + options.return_hours), rate, np.inf), options)
-    return best
+def _costs(ahead: Prospect | None) -> dict[str, float]:
+    """To the end, of each thing it could do."""
+    if ahead is None:
+        return {}
+    told = {"start_to_end_usd": ahead.start_usd, "wait_to_end_usd": ahead.wait_usd}
+    told["on_demand_to_end_usd"] = ahead.on_demand_usd
+    return {name: usd for name, usd in told.items() if usd < NEVER / 2}
 
 
-def _net(situation: Situation, options: Options, rule: Rule) -> int | None:
-    """The on-demand option to fall back to, once the deadline leaves no more than a few changeovers; None as long as it does."""
-    need = situation.work_hours / options.work_rate
+def _fallback(situation: Situation, options: Options) -> int | None:
+    """Where to go on demand: what costs least to the end, among those that end in time if any does."""
     sure = ~options.spot & options.available & options.allowed
-    if not sure.any() or (situation.deadline_hours >= need + rule.net_changeovers * options.stop_hours)[sure].any():
+    if not sure.any():
         return None
+    need = situation.work_hours / options.work_rate
     ends = need + options.stop_hours
     cost = need * options.usd_per_hour + options.start_usd
     in_time = sure & (ends <= situation.deadline_hours)
@@ -199,10 +222,22 @@ def _net(situation: Situation, options: Options, rule: Rule) -> int | None:
     return best
 
 
-def _roomy(gains: Gains, options: Options, rule: Rule) -> Flags:
-    """Where a voluntary move leaves enough slack."""
-    reserve = (rule.net_changeovers + rule.slack_changeovers) * options.stop_hours
-    return ~options.spot | (gains.slack_hours >= reserve)
+def _net(situation: Situation, options: Options, rule: Rule) -> int | None:
+    """The on-demand place to fall back to, once the deadline leaves no more than a few changeovers; None as long as it does."""
+    to = _fallback(situation, options)
+    if to is None:
+        return None
+    need = situation.work_hours / options.work_rate[to]
+    return to if situation.deadline_hours < need + rule.net_changeovers * options.stop_hours[to] else None
+
+
+def _roomy(situation: Situation, gains: Gains, options: Options, rule: Rule) -> Flags:
+    """Where a voluntary move leaves enough slack.  From on-demand it takes no more than to come back, as it went there for want of slack."""
+    on_demand = situation.running is not None and not options.spot[situation.running]
+    changeover = options.stop_hours[options.stop_hours > 0].min(initial=np.inf) if on_demand else options.stop_hours
+    many = rule.net_changeovers + (0.0 if on_demand else rule.slack_changeovers)
+    room: Flags = ~options.spot | (gains.slack_hours >= many * changeover)
+    return room
 
 
 def _two(key: Floats, options: Options) -> tuple[int | None, int | None]:
