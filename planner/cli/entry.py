@@ -34,6 +34,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "destroy": ("planner.cli.destroy_cmd", "Stop a job and leave nothing behind"),
     "replan": ("planner.cli.replan_cmd", "Decide whether running jobs should move, and show each move as a diff"),
     "watch": ("planner.cli.watch_cmd", "Follow the markets: propose moves as they pay, or carry them out"),
+    "replay": (
+        "planner.cli.replay_cmd",
+        "Replay recorded markets: what each policy would have cost, beside the least possible",
+    ),
     "serve": ("planner.cli.serve_cmd", "Run the control plane that nodes report to"),
     "broker": ("planner.cli.broker_cmd", "Mint data credentials for the nodes of approved plans"),
     "rendezvous": ("planner.cli.rendezvous_cmd", "Let the nodes of a tunnel find each other"),

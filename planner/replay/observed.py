@@ -25,15 +25,18 @@ USUAL_HOURS = 72.0
 class View:
     """Per place, at one tick.
 
-    price_usd_h     the last that was seen, whether it can be had or not
-    usual_usd_h     the median over USUAL_HOURS of what was seen
-    lifetime_hours, return_hours   as in Options
+    price_usd_h                    the last that was seen, whether it can be had or not
+    usual_usd_h                    the median over USUAL_HOURS of what was seen
+    the others                     as in Options
     """
 
     price_usd_h: Floats
     usual_usd_h: Floats
     lifetime_hours: Floats
     return_hours: Floats
+    fresh_hours: Floats
+    outage_hours: Floats
+    up_share: Floats
 
 
 @dataclass(eq=False, slots=True)
@@ -69,6 +72,9 @@ class Observed:
             usual_usd_h=np.median(self._prices[first : tick + 1], axis=0),
             lifetime_hours=np.concatenate([found.lifetime_hours, np.full(always, np.inf)]),
             return_hours=np.concatenate([found.return_hours, np.zeros(always)]),
+            fresh_hours=np.concatenate([found.fresh_hours, np.full(always, np.inf)]),
+            outage_hours=np.concatenate([found.outage_hours, np.zeros(always)]),
+            up_share=np.concatenate([found.up_share, np.ones(always)]),
         )
 
 

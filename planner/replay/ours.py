@@ -53,6 +53,7 @@ class _Columns:
         self.work_rate = np.ones(count)
         self.spot = np.arange(count) < market.zones
         self.allowed = np.ones(count, dtype=np.bool_)
+        self.apart_usd = market.egress_usd[:-1, market.zones :]
         self.stop_hours = market.start_ticks * market.tick_hours
 
     def at(self, seen: Seen) -> tuple[Options, Situation]:
@@ -77,6 +78,10 @@ class _Columns:
             return_hours=view.return_hours,
             usual_usd_per_hour=view.usual_usd_h,
             allowed=self.allowed,
+            fresh_hours=view.fresh_hours,
+            outage_hours=view.outage_hours,
+            up_share=view.up_share,
+            apart_usd=self.apart_usd,
         )
         situation = Situation(
             running=None if seen.place == NOWHERE else seen.place,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,6 +77,7 @@ def cell_of(
     links: Links,
     policies: Sequence[Policy],
     begins: Sequence[int],
+    *,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Cell:
     """All policies in all windows.  Raises OptimumBeaten where one of them costs less than the optimum."""
@@ -95,7 +97,9 @@ def cell_of(
     least_usd = np.array(list(kept.values()))
     reference = np.array([r.cost_usd for r in runs.get(REFERENCE, ())])
     overlap = _overlap(market, tuple(kept))
-    rows = tuple(_row(name, found, least_usd, reference, overlap, market) for name, found in runs.items() if found)
+    rows = tuple(
+        _row(name, found, least_usd, reference, overlap=overlap, market=market) for name, found in runs.items() if found
+    )
     return Cell(
         trace=trace,
         market=market,
@@ -111,11 +115,11 @@ def _overlap(market: Market, begins: tuple[int, ...]) -> int:
     """How many windows share a tick with the one before them all."""
     if len(begins) < 2:  # noqa: PLR2004 - one window overlaps nothing
         return 1
-    step = min(b - a for a, b in zip(begins, begins[1:], strict=False))
+    step = min(b - a for a, b in pairwise(begins))
     return max(1, math.ceil(market.deadline / step))
 
 
-def _row(name: str, runs: tuple[Run, ...], least: Floats, reference: Floats, overlap: int, market: Market) -> Row:
+def _row(name: str, runs: tuple[Run, ...], least: Floats, reference: Floats, *, overlap: int, market: Market) -> Row:
     costs = np.array([r.cost_usd for r in runs])
     late_half = np.array([r.begin >= len(market.usd) / 2 for r in runs])
     hours = market.tick_hours / len(runs)
