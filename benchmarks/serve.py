@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/serve.py rate|agents|bare [--database URL] [--agents N] [--seconds S] [--rounds N] [--beside]
 
 The server is one process of its own; the load is another, on plain sockets so that it costs little.  Both share this machine's cores.  Ends by checking
-that each item that was answered is in the record, once.
+that each item that was answered is in the record, once.  PostgreSQL is the caller's: a new database each run, with `fsync` and `synchronous_commit` on.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PROJECT = "bench"
 NODES = 1000
+TOGETHER = 64
+"""Connections that send as soon as they are answered: with as many, rate and p99 are to be reached at once."""
 HEAD = b"POST /v1/report HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n"
 
 
@@ -328,7 +330,7 @@ def main() -> None:
         return
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 40_000), hard))
-    count, every = (10_000, given.every) if given.what == "agents" else (64, 0.0)
+    count, every = (10_000, given.every) if given.what == "agents" else (TOGETHER, 0.0)
     count = given.agents or count
     plain = [sys.executable, __file__, "serve-bare"]
     if given.what == "bare":
