@@ -49,16 +49,16 @@ def document(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def plots(cell: Cell) -> dict[str, str]:
-    """File name -> SVG: cost per window, slack per window, and the timeline of the middle window."""
+    """File name -> SVG: cost per window, slack per window, and the timeline of the window where policies differ most."""
     start = cell.trace.start.timestamp() if cell.trace.start else 0.0
     at = [start + b * cell.market.tick_hours * 3600 for b in cell.begins]
     by_name = {r.policy: r for r in cell.rows}
     drawn = [by_name[n] for n in DRAWN if n in by_name] or list(cell.rows)[:5]
     costs = [("optimum", cell.least_usd), *((r.policy, [run.cost_usd for run in r.runs]) for r in drawn)]
     slack = [(r.policy, [run.slack * cell.market.tick_hours for run in r.runs]) for r in drawn]
-    middle = len(cell.begins) // 2
-    lanes = [_lane(row.runs[middle], cell.market.zones) for row in cell.rows]
-    hours = cell.begins[middle] * cell.market.tick_hours
+    shown = _telling(cell)
+    lanes = [_lane(row.runs[shown], cell.market.zones) for row in cell.rows]
+    hours = cell.begins[shown] * cell.market.tick_hours
     stem = f"{_file_name(cell.trace.name)}-{cell.terms.checkpoint_gb:g}gb"
     title = (
         f"{cell.trace.name}, window from {hours:.0f} h, checkpoint {cell.terms.checkpoint_gb:g} GB (striped: on demand)"
@@ -70,6 +70,13 @@ def plots(cell: Cell) -> dict[str, str]:
             lanes, ticks=cell.market.deadline, tick_hours=cell.market.tick_hours, title=title
         ),
     }
+
+
+def _telling(cell: Cell) -> int:
+    """The window in which the policies' costs differ most, but for on-demand's, which differs always; the first of equals."""
+    runs = [row.runs for row in cell.rows if row.policy != "on-demand"] or [row.runs for row in cell.rows]
+    spread = [max(r[k].cost_usd for r in runs) - min(r[k].cost_usd for r in runs) for k in range(len(cell.begins))]
+    return spread.index(max(spread))
 
 
 def _line(row: Row) -> Line:

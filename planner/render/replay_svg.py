@@ -68,11 +68,12 @@ def timeline(lanes: Sequence[Lane], *, ticks: int, tick_hours: float, title: str
     height = TOP + ROW * len(lanes) + 44 + 20 * legend
     scale = (WIDTH - LEFT - 20) / max(ticks, 1)
     out = [
-        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" xmlns="http://www.w3.org/2000/svg">',
+        f'<svg width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" xmlns="http://www.w3.org/2000/svg">',
         f"<title>{escape(title)}</title>",
         f"<desc>{escape(_said(lanes))}</desc>",
-        "<style>svg{background:#fff}text{font:12px sans-serif;fill:#1b1f24}.name{font-size:15px}.axis{stroke:#57606a}</style>",
+        "<style>text{font:12px system-ui,'DejaVu Sans',sans-serif;fill:#1b1f24}.name{font-size:15px}.axis{stroke:#57606a}</style>",
         _STRIPES,
+        f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
         f'<text class="name" x="12" y="24">{escape(title)}</text>',
     ]
     for k, lane in enumerate(lanes):
