@@ -50,10 +50,12 @@ class Reviewed:
     warnings: tuple[Diagnostic, ...]
 
 
-def setting(project_file: Path | None, catalog: Path | None) -> Setting:
-    """Raises InputError with every error of the files."""
+def setting(project_file: Path | None, catalog: Path | None, *, priced: bool = False) -> Setting:
+    """`priced`: with the prices that hold now by the project's source, not the catalog's alone.  Raises InputError with every error of the files, Unavailable."""
     market = inputs.load_market(catalog)
-    return Setting(market=market, project=inputs.checked_project(project_file, words_of(market)))
+    project = inputs.checked_project(project_file, words_of(market))
+    found = inputs.priced_market(market, project, project_file=project_file, catalog=catalog) if priced else None
+    return Setting(market=found.market if found else market, project=project)
 
 
 def review(

@@ -72,7 +72,7 @@ def command(
     from planner.cli import view
     from planner.cli.progress import ending_politely, progress
 
-    setting = reviewing.setting(project_file, catalog)
+    setting = reviewing.setting(project_file, catalog, priced=True)
     plans = _plans(files, project_file, catalog)
     done: list[Applied] = []
     with progress(quiet=quiet or as_json) as tell, ending_politely():

@@ -9,9 +9,11 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
+from planner.app import state_files
 from planner.model.errors import StateConflict
 from planner.model.readings import CapacityReading, CapacityWord, PriceReading, QuotaReading
 from planner.model.record import stamp
@@ -255,6 +257,32 @@ def test_quotas_are_the_projects_own(history: History, made: str) -> None:
     other = History.open(made, "other")
     assert other.quotas() == ()
     other.close()
+
+
+def test_an_export_takes_the_history_along(history: History, made: str, tmp_path: Path) -> None:
+    history.record(
+        [price("3", NOW), price("5", NOW + MINUTE, source="list"), seen(CapacityWord.NONE, NOW)], now=NOW + HOUR
+    )
+    history.record([price("4", NOW + 3 * DAY)], now=NOW + 3 * DAY)
+    archive = state_files.opened(made, PROJECT, make=False)
+    written = state_files.export(archive, tmp_path / "record.jsonl", project=PROJECT, at=NOW)
+    archive.close()
+    assert written.rows == {"line": 2, "price": 3, "price_now": 2, "price_seen": 1, "capacity": 1}
+    url = f"sqlite:///{tmp_path / 'other.sqlite'}"
+    archive = state_files.opened(url, PROJECT, make=True)
+    state_files.take_in(archive, tmp_path / "record.jsonl", project=PROJECT)
+    archive.close()
+    other = History.open(url, PROJECT)
+    for at in (None, NOW + HOUR, NOW + 2 * DAY):
+        assert [c.tolist() for c in _columns(other, at)] == [c.tolist() for c in _columns(history, at)]
+    assert other.failures(NOW, NOW + DAY) == history.failures(NOW, NOW + DAY)
+    assert other.record([price("4", NOW + 3 * DAY)], now=NOW + 3 * DAY).new == 0
+    other.close()
+
+
+def _columns(history: History, at: datetime | None) -> list[Any]:
+    found = history.as_of(at)
+    return [found.micro_usd, found.least_micro_usd, found.at, found.seen]
 
 
 @pytest.mark.parametrize("every", [None, HOUR])
