@@ -85,11 +85,13 @@ def command(
         clouds=clouds, regions=regions, kinds=kinds, since=_since(since), now=wire.SystemClock().now()
     )
     project, market = setting.project, setting.market
+    feeds = RealFeeds()
     keeper = None if dry_run else wire.history(project)
     try:
         with bar(refreshing.pieces(asked, project, market)) as advance:
-            done = refreshing.refresh(asked, project, market, RealFeeds(), keeper, advance=advance)
+            done = refreshing.refresh(asked, project, market, feeds, keeper, advance=advance)
     finally:
+        feeds.close()
         if keeper is not None:
             keeper.close()
     view.warn(done.warnings, sys.stderr)

@@ -17,7 +17,7 @@ pytest.importorskip("moto", reason="moto is not installed")
 
 from botocore.loaders import create_loader
 
-from planner.clouds.feeds.aws import AwsFeed
+from planner.clouds.feeds.aws import AwsFeed, _once
 from planner.clouds.port import Where
 from planner.iam.operations.aws import OPERATIONS
 from planner.model.errors import CloudError
@@ -125,8 +125,8 @@ class AwsBed(Bed):
         for feed in self.made:
             feed.close()
 
-    def feed(self, again):
-        feed = AwsFeed(Where(cloud="aws", target="prod", region=EAST), again=again)
+    def feed(self, again, at_once=1):
+        feed = AwsFeed(Where(cloud="aws", target="prod", region=EAST), again=again, at_once=at_once)
         self.made.append(feed)
         return feed
 
@@ -394,6 +394,42 @@ class TestQuotas:
     def test_a_quota_of_none_is_a_limit(self, bed):
         (fed,) = read(bed.feed(Waits().again()), "quotas", bed.wanted(regions=(IRELAND,))).values()
         assert [one.limit for one in fed.quotas if one.name == "L-7212CCBC"] == [0.0]
+
+
+class TestSeveralRegionsAtOnce:
+    @pytest.mark.parametrize("what", ["prices", "capacity", "quotas"])
+    def test_they_say_the_same_in_the_same_order(self, bed, what):
+        alone = read(bed.feed(Waits().again()), what, bed.wanted())
+        assert list(read(bed.feed(Waits().again(), at_once=4), what, bed.wanted()).items()) == list(alone.items())
+
+    def test_who_has_enough_waits_for_no_region_that_was_not_begun(self, bed):
+        fed = bed.feed(Waits().again(), at_once=1).quotas(bed.wanted(regions=(EAST, IRELAND)))
+        before = bed.calls()
+        next(fed)
+        fed.close()
+        assert bed.calls() - before <= 2
+
+    def test_a_feed_that_was_closed_asks_no_more(self, bed):
+        """Whoever interrupts a refresh waits for the question that is out, and for no other."""
+        feed, before = bed.feed(Waits().again(), at_once=4), bed.calls()
+        feed.close()
+        assert all(codes(fed) == {"SKY-CAT-115"} for fed in feed.prices(bed.wanted()))
+        assert bed.calls() == before
+
+
+class TestThrottling:
+    @pytest.mark.parametrize("code", ["TooManyRequestsException", "SlowDown", "ThrottledException"])
+    def test_services_have_several_words_for_it(self, code):
+        from botocore.exceptions import ClientError
+
+        answers = iter([ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": 400}}, "Any")])
+
+        def ask():
+            for error in answers:
+                raise error
+            return "answer"
+
+        assert Waits().again().ask(lambda: _once("Any", ask)) == "answer"
 
 
 class TestRights:

@@ -10,7 +10,9 @@ Never run against live AWS: against moto, and for what moto lacks against answer
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
@@ -31,8 +33,21 @@ LINUX: Final = "Linux/UNIX"
 PRICING_REGION: Final = "us-east-1"
 #: types in one call: a request's line must not grow without bound, and a filter takes 200 values
 AT_ONCE: Final = 100
-TOO_MANY: Final = 429
+REGIONS_AT_ONCE: Final = 4
 SERVER: Final = 500
+TOO_MANY: Final = 429
+#: what AWS' services call throttling besides what `errors_map` knows, some of them with status 400
+THROTTLED: Final = frozenset(
+    {
+        "EC2ThrottledException",
+        "PriorRequestNotComplete",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "SlowDown",
+        "ThrottledException",
+        "TooManyRequestsException",
+    }
+)
 SPOT, ON_DEMAND, OFFERINGS = "EC2 spot price history", "AWS Price List", "EC2 instance type offerings"
 SCORES, QUOTAS = "EC2 spot placement score", "AWS Service Quotas"
 
@@ -40,7 +55,7 @@ SCORES, QUOTAS = "EC2 spot placement score", "AWS Service Quotas"
 class AwsFeed:
     """See the module.  One account as one role; a client per region, made when it is first asked."""
 
-    def __init__(self, where: Where, *, again: Again | None = None) -> None:
+    def __init__(self, where: Where, *, again: Again | None = None, at_once: int = REGIONS_AT_ONCE) -> None:
         try:
             import boto3  # noqa: PLC0415 - half a second, and optional
             from botocore.config import Config  # noqa: PLC0415
@@ -50,6 +65,9 @@ class AwsFeed:
         self._config = Config(retries={"total_max_attempts": 1}, connect_timeout=10, read_timeout=60)
         self._session = of_aws("the credentials", lambda: _session(boto3, self._config, where))
         self._clients: dict[tuple[str, str], Any] = {}
+        self._making = threading.Lock()
+        self._over = threading.Event()
+        self._at_once = at_once
 
     def prices(self, wanted: Wanted) -> Iterator[Fed]:
         """See `PriceSource`."""
@@ -64,20 +82,29 @@ class AwsFeed:
         return self._each(wanted, (self._limits,))
 
     def close(self) -> None:
-        """Let the connections go."""
+        """Let the connections go; regions that are still being asked end with their next question."""
+        self._over.set()
         for client in self._clients.values():
             client.close()
         self._clients.clear()
 
     def _each(self, wanted: Wanted, parts: tuple[Callable[[Gathering], None], ...]) -> Iterator[Fed]:
-        for region in wanted.regions:
-            found = Gathering(cloud="aws", region=region, wanted=wanted, source=SPOT)
-            for part in parts if found.types else ():
-                try:
-                    part(found)
-                except CloudError as error:
-                    found.failed(part.__name__.strip("_").replace("_", " "), error)
-            yield found.fed()
+        """In order; some regions ahead of the one that is given, for each is a dozen of slow questions."""
+        pool = ThreadPoolExecutor(self._at_once)
+        try:
+            yield from pool.map(lambda region: self._region(region, wanted, parts), wanted.regions)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    @staticmethod
+    def _region(region: str, wanted: Wanted, parts: tuple[Callable[[Gathering], None], ...]) -> Fed:
+        found = Gathering(cloud="aws", region=region, wanted=wanted, source=SPOT)
+        for part in parts if found.types else ():
+            try:
+                part(found)
+            except CloudError as error:
+                found.failed(part.__name__.strip("_").replace("_", " "), error)
+        return found.fed()
 
     def _spot(self, found: Gathering) -> None:
         ec2, zones = self._client("ec2", found.region), self._zones(found.region)
@@ -248,6 +275,8 @@ class AwsFeed:
             seen.add(token)
 
     def _ask(self, operation: str, call: Callable[[], T]) -> T:
+        if self._over.is_set():
+            raise errors_map.unexpected("AWS", operation, "the feed was closed")
         return self._again.ask(lambda: _once(operation, call))
 
     def _client(self, service: str, region: str) -> Any:
@@ -268,7 +297,7 @@ def _once(operation: str, call: Callable[[], T]) -> T:
         told = response.get("ResponseMetadata", {})
         status = told.get("HTTPStatusCode", 0)
         if not isinstance(error, Unavailable):
-            if status != TOO_MANY and status < SERVER:
+            if status != TOO_MANY and status < SERVER and response.get("Error", {}).get("Code") not in THROTTLED:
                 raise
             error = Unavailable(error.diagnostics)
         after = _seconds(told.get("HTTPHeaders", {}).get("retry-after"))

@@ -32,6 +32,14 @@ class RealFeeds:
                 found = self._made.setdefault(account, made)
         return found
 
+    def close(self) -> None:
+        """Let the connections go of those that hold some."""
+        with self._lock:
+            for feed in self._made.values():
+                if (closing := getattr(feed, "close", None)) is not None:
+                    closing()
+            self._made.clear()
+
 
 def _made(where: Where) -> Feed:
     match where.cloud:
