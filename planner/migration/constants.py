@@ -21,6 +21,7 @@ class Rule:
     net_changeovers     on-demand as soon as the slack is less than this many changeovers (Can't Be Late, NSDI'24)
     slack_changeovers   no voluntary move that leaves less slack than this many changeovers more
     prior_events        what was observed of a pool is drawn to all pools' as by this many endings (a usual weak prior; 1 to 10 differ little)
+    prior_of_all        and what was observed of all pools to the default, by this many
     longest_hours       a lifetime is counted up to this; longest_return_hours: an outage
     together            how far pools of one region go away together, 0 not at all, 1 always (first half: 0.46 to 0.75 in its three regions)
     together_apart      the same of regions (first half: 0.1)
@@ -37,6 +38,7 @@ class Rule:
     net_changeovers: float = 2.0
     slack_changeovers: float = 2.0
     prior_events: float = 3.0
+    prior_of_all: float = 1.0
     longest_hours: float = 24.0
     longest_return_hours: float = 8.0
     together: float = 0.65

@@ -96,21 +96,23 @@ def _defaults(pools: int, rule: Rule) -> Expected:
 
 def _rates(pool: Indices, hours: Floats, ended: Flags, *, pools: int, default: float, rule: Rule) -> Floats:
     """[pools, ages] endings per hour."""
-    exposed, ends = np.empty((pools, len(_FROM))), np.empty((pools, len(_FROM)))
-    for at, (begin, end) in enumerate(zip(_FROM, _UNTIL, strict=True)):
-        exposed[:, at] = np.bincount(pool, weights=np.clip(hours, begin, end) - begin, minlength=pools)
-        ends[:, at] = np.bincount(pool[ended & (hours > begin) & (hours <= end)], minlength=pools)
-    common = (ends.sum(axis=0) + 1.0) / (exposed.sum(axis=0) + default)
+    ages = len(_FROM)
+    at_age = np.clip(hours[:, None], _FROM, _UNTIL) - _FROM
+    cell = pool[:, None] * ages + np.arange(ages)
+    exposed = np.bincount(cell.ravel(), weights=at_age.ravel(), minlength=pools * ages).reshape(pools, ages)
+    last = np.searchsorted(_UNTIL, hours[ended], side="left")
+    ends = np.bincount(pool[ended] * ages + last, minlength=pools * ages).reshape(pools, ages)
+    common = (ends.sum(axis=0) + rule.prior_of_all) / (exposed.sum(axis=0) + rule.prior_of_all * default)
     rates: Floats = (ends + rule.prior_events) / (exposed + rule.prior_events / common)
     return rates
 
 
 def _rest(rates: Floats, age: Floats, longest: float) -> Floats:
     """Expected hours from that age on, up to the longest that is counted."""
-    alive, rest, stop = np.ones(len(age)), np.zeros(len(age)), age + longest
-    for at, (begin, end) in enumerate(zip(_FROM, _UNTIL, strict=True)):
-        within = np.maximum(np.minimum(end, stop) - np.maximum(begin, age), 0.0)
-        survive = np.exp(-rates[:, at] * within)
-        rest += alive * (1.0 - survive) / rates[:, at]
-        alive *= survive
+    since = age[:, None]
+    within = np.maximum(np.minimum(_UNTIL, since + longest) - np.maximum(_FROM, since), 0.0)
+    survive = np.exp(-rates * within)
+    alive = np.ones_like(survive)
+    np.cumprod(survive[:, :-1], axis=1, out=alive[:, 1:])
+    rest: Floats = (alive * (1.0 - survive) / rates).sum(axis=1)
     return rest

@@ -71,7 +71,10 @@ def field_of(situation: Situation, options: Options, rule: Rule, fallback: int |
     fresh, outage, share = _habits(options, index, rule)
     stops = options.stop_hours[index]
     fall = float(options.stop_hours[fallback]) if fallback is not None else float(stops.min())
-    longest = max(float(stops.max()), fall)
+    several = len(np.unique(options.region[index])) > 1
+    # where nothing is saved yet the way of a checkpoint is not known: as long again as a start
+    across = float(stops.max()) * (2.0 if several and situation.home < 0 else 1.0)
+    longest = max(across, fall)
     time = situation.deadline_hours if np.isfinite(situation.deadline_hours) else need * (1.0 + rule.patience)
     # more slack than this is never used up
     time = min(time, 2.0 * need + 2.0 * rule.longest_hours)
@@ -102,7 +105,7 @@ def field_of(situation: Situation, options: Options, rule: Rule, fallback: int |
         outage_hours=outage,
         up_share=share,
         carry_usd=carry,
-        stop_hours=(float(stops.min()), float(stops.max())),
+        stop_hours=(float(stops.min()), across),
         across_usd=_across(options, index, region, carry),
     )
 
