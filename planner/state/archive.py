@@ -87,7 +87,7 @@ class Archive:
         try:
             with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
                 for table, rows in _batches(lines):
-                    bulk.put(connection, table, rows)
+                    bulk.put(connection, bulk.of_dicts(table, rows))
                 if not self.in_a_file:
                     _go_on_counting(connection)
         except IntegrityError as error:
