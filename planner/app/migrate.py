@@ -15,9 +15,9 @@ nodes made progress.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,8 @@ from planner.app import secrets_guard
 from planner.app.launch import launch, run_of
 from planner.app.lease import held
 from planner.app.lookup import instance_type
-from planner.app.migrate_judge import WORKS, judge
+from planner.app.migrate_judge import WORKS, judge, new_run, same_move
+from planner.app.migrate_order import Migrated, Order, Stop, Waits
 from planner.app.migrate_places import Places
 from planner.app.recover import end_nodes, finish_ending, recover
 from planner.app.steps import Refused
@@ -35,16 +36,17 @@ from planner.migration.document import to_document as diff_document
 from planner.model import plan as plans
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError, StalePlan
-from planner.model.migration import MigrationDiff, MigrationReason, MigrationStatus
+from planner.model.migration import MigrationReason, MigrationStatus
 from planner.model.record import Run, RunStatus, moment, stamp
 from planner.model.runtime import Refused as NodesRefused
 from planner.model.runtime import Seat
 from planner.spec.normal import workload_from_document
 from planner.state.moves import under_way
 
+__all__ = ("Migrated", "Order", "Waits", "migrate")
+
 if TYPE_CHECKING:
     from planner.app.ports import Ports
-    from planner.model.plan import PlacementPlan
     from planner.state.history import Move
     from planner.state.runtime import Runtime
     from planner.state.writer import Writer
@@ -53,54 +55,6 @@ TICK_SECONDS = 2.0
 LOOK_SECONDS = 30.0
 """So often while it waits the clouds are asked whether the nodes are there."""
 _UNTIL = re.compile(r" until (\S+)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waits:
-    """How long each step may take.  `notice_seconds`: for a checkpoint where the cloud takes the nodes back and does not say when."""
-
-    checkpoint_seconds: float = 900.0
-    notice_seconds: float = 120.0
-    cut_seconds: float = 1800.0
-    progress_seconds: float = 3600.0
-
-    @classmethod
-    def each(cls, seconds: float) -> Waits:
-        """The same for all."""
-        return cls(checkpoint_seconds=seconds, notice_seconds=seconds, cut_seconds=seconds, progress_seconds=seconds)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What to carry out.
-
-    diff, plan   None: go on with the move that is under way
-    barred       offer ids that may not be tried any more, with the reason
-    revert       give the move up, while that can be
-    """
-
-    job: str
-    diff: MigrationDiff | None = None
-    plan: PlacementPlan | None = None
-    barred: Mapping[str, str] = field(default_factory=dict[str, str])
-    revert: bool = False
-    waits: Waits = field(default_factory=Waits)
-    lease_timeout: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migrated:
-    """How far the move came.  `run`: the new one, if it was launched; `problems`: why it came no further, () where it did all that was asked."""
-
-    move: Move
-    run: Run | None
-    changed: bool
-    problems: tuple[Diagnostic, ...] = ()
-
-    @property
-    def status(self) -> MigrationStatus:
-        """Of the move."""
-        return MigrationStatus(self.move.status)
 
 
 def migrate(order: Order, ports: Ports, nodes: Runtime) -> Migrated:
@@ -121,12 +75,6 @@ def migrate(order: Order, ports: Ports, nodes: Runtime) -> Migrated:
         return _Moving(order, ports, nodes, writer, move).go()
 
 
-def same_move(ports: Ports, diff: MigrationDiff) -> Move | None:
-    """The newest move of the job, where it is this diff's."""
-    last = next(reversed(ports.record.moves(diff.job)), None)
-    return last if last is not None and last.document.get("diff") == diff_document(diff) else None
-
-
 def _last(order: Order, ports: Ports, writer: Writer) -> Migrated | None:
     """The newest move where it is what was asked for and over; what it may have left half made is finished."""
     if order.diff is not None:
@@ -139,7 +87,7 @@ def _last(order: Order, ports: Ports, writer: Writer) -> Migrated | None:
     if order.diff is not None and last.status == MigrationStatus.REVERTED and not order.revert:
         return None  # it was given up, and is tried again
     recover(ports, writer, resume=lambda _: False)
-    return Migrated(move=last, run=_run(ports, last), changed=False)
+    return Migrated(move=last, run=new_run(ports, last), changed=False)
 
 
 def _begin(order: Order, ports: Ports, writer: Writer) -> Move:
@@ -151,21 +99,6 @@ def _begin(order: Order, ports: Ports, writer: Writer) -> Move:
     judge(diff, Places(plan=plan, workload=workload_from_document(plan.job), to=diff.to, barred=order.barred), ports)
     document = {"diff": diff_document(diff), "plan": plans.to_document(plan)}
     return writer.decide(diff.standing.generation, diff.reason.value, document, ports.clock.now())
-
-
-def _run(ports: Ports, move: Move) -> Run | None:
-    return next((r for r in ports.record.runs(move.job) if r.generation == move.to_generation), None)
-
-
-class _Stop(Exception):
-    """The move comes no further now.  `revert`: and is given up, if that can be.  `over`: and is closed as it is, for there is nothing to go on with."""
-
-    def __init__(
-        self, code: str, summary: str, *, revert: bool = False, over: bool = False, more: tuple[Diagnostic, ...] = ()
-    ) -> None:
-        super().__init__(summary)
-        self.diagnostics = (Diagnostic(code=code, summary=summary), *more)
-        self.revert, self.over = revert, over
 
 
 class _Moving:
@@ -184,7 +117,7 @@ class _Moving:
     def go(self) -> Migrated:
         """To the end, or to where it cannot go on."""
         if self._order.revert:
-            return self._stopped(_Stop("SKY-MOVE-420", "it was asked to be given up", revert=True))
+            return self._stopped(Stop("SKY-MOVE-420", "it was asked to be given up", revert=True))
         try:
             self._clean_up()
             while True:
@@ -201,7 +134,7 @@ class _Moving:
                         self._retire()
                     case MigrationStatus.RETIRED | MigrationStatus.REVERTED:
                         return Migrated(move=self._move, run=self._new(), changed=True)
-        except _Stop as stop:
+        except Stop as stop:
             return self._stopped(stop)
 
     # what an earlier process left
@@ -251,7 +184,7 @@ class _Moving:
             )
             for r in self._refused
         ]
-        raise _Stop("SKY-MOVE-420", "none of the diff's places could be launched", revert=True, more=tuple(reasons))
+        raise Stop("SKY-MOVE-420", "none of the diff's places could be launched", revert=True, more=tuple(reasons))
 
     def _note(self, answer: Refused) -> None:
         self._refused.append(answer)
@@ -288,7 +221,7 @@ class _Moving:
         else:
             self._not_over()
             words = f"{old.id} was asked for a checkpoint at step {step}, and none is durable in time"
-            raise _Stop("SKY-MOVE-425", words, revert=True)
+            raise Stop("SKY-MOVE-425", words, revert=True)
 
     def _ask(self) -> datetime:
         """Ask the old nodes for a checkpoint, once; when that was.  The step is written down before: it must not move with the job."""
@@ -317,8 +250,8 @@ class _Moving:
 
     def _newest(self, generation: int) -> int | None:
         """The newest step that a generation has told to be durable."""
-        found = self._nodes.checkpoints(self._move.job)
-        return max((c.step for c in found if c.generation == generation), default=None)
+        found = (c.step for c in self._nodes.checkpoints(self._move.job) if c.generation == generation)
+        return max(found, default=None)
 
     def _saved(self, step: int | None, text: str) -> None:
         self._go_on(MigrationStatus.SAVED, text, document={**self._move.document, "saved": step})
@@ -330,7 +263,7 @@ class _Moving:
         until = self._ports.clock.now() + timedelta(seconds=self._order.waits.cut_seconds)
         if self._saves and not self._until(self._cut_over, until):
             words = "the new nodes have not begun their cut in time"
-            raise _Stop("SKY-MOVE-420", words, revert=True)
+            raise Stop("SKY-MOVE-420", words, revert=True)
         self._go_on(
             MigrationStatus.CUT_OVER, "the old nodes are fenced" if self._saves else "there is nothing to go on from"
         )
@@ -350,11 +283,11 @@ class _Moving:
         if self._saves:
             until = self._ports.clock.now() + timedelta(seconds=waits.cut_seconds)
             if not self._until(lambda: self._nodes.cut(new.job, new.generation) is not None, until):
-                raise _Stop("SKY-MOVE-421", f"{new.id} has chosen no checkpoint to go on from")
+                raise Stop("SKY-MOVE-421", f"{new.id} has chosen no checkpoint to go on from")
             start = self._resumed(new)
         until = self._ports.clock.now() + timedelta(seconds=waits.progress_seconds)
         if not self._until(lambda: self._beyond(new, start), until):
-            raise _Stop("SKY-MOVE-421", f"{new.id} resumed at step {start} and made no progress")
+            raise Stop("SKY-MOVE-421", f"{new.id} resumed at step {start} and made no progress")
         self._go_on(MigrationStatus.VERIFIED, f"{new.id} resumed at step {start} and goes on")
 
     def _resumed(self, new: Run) -> int:
@@ -366,19 +299,17 @@ class _Moving:
         newest = max((c.step for c in told if c.uri not in wrong), default=0)
         if step < newest:
             words = f"{new.id} resumed at step {step}, and the newest whole checkpoint is of step {newest}"
-            raise _Stop("SKY-MOVE-421", words)
+            raise Stop("SKY-MOVE-421", words)
         return step
 
     def _beyond(self, new: Run, start: int) -> bool:
         told = self._nodes.recent(new.job, generation=new.generation, limit=1)
-        if told and told[-1].step > start:
-            return True
-        now = self._new()
-        if now is None or now.status is not RunStatus.EXITED:
-            return False
+        now, beyond = self._new(), bool(told) and told[-1].step > start
+        if beyond or now is None or now.status is not RunStatus.EXITED:
+            return beyond
         codes = [s.exit_code for s in self._nodes.seen(new.job, new.generation)]
         if any(codes):
-            raise _Stop("SKY-MOVE-421", f"{new.id} ended with code {max(filter(None, codes))}")
+            raise Stop("SKY-MOVE-421", f"{new.id} ended with code {max(filter(None, codes))}")
         return True
 
     # verified
@@ -389,7 +320,7 @@ class _Moving:
 
     # the other way
 
-    def _stopped(self, stop: _Stop) -> Migrated:
+    def _stopped(self, stop: Stop) -> Migrated:
         if stop.over:
             # the old nodes are fenced for good, and cost money; where the job goes on is for the next plan to say
             self._end(lambda generation: generation < (self._move.to_generation or 0))
@@ -402,11 +333,13 @@ class _Moving:
             late = Diagnostic(code="SKY-MOVE-421", summary=words)
             return Migrated(move=self._move, run=self._new(), changed=False, problems=(*stop.diagnostics, late))
         self._move = reverted
-        self._ports.tell("", f"given up: {stop}; the new nodes are ended, the old ones compute on [SKY-MOVE-420]")
+        self._ports.tell(
+            "", f"given up: {stop}; the new nodes are ended, and the old ones left as they are [SKY-MOVE-420]"
+        )
         recover(self._ports, self._writer, resume=lambda _: False)
         self._end(lambda generation: generation > reverted.from_generation)
-        asked = self._order.revert
-        return Migrated(move=reverted, run=None, changed=True, problems=() if asked else stop.diagnostics)
+        problems = () if self._order.revert else stop.diagnostics
+        return Migrated(move=reverted, run=None, changed=True, problems=problems)
 
     def _end(self, which: Callable[[int], bool]) -> None:
         """The compute stacks of some generations, and their runs."""
@@ -421,7 +354,7 @@ class _Moving:
     # waiting
 
     def _until(self, what: Callable[[], bool], until: datetime) -> bool:
-        """Wait for it; False when the time is over.  Raises _Stop where the old job has ended before the cut, or the new nodes are gone."""
+        """Wait for it; False when the time is over.  Raises Stop where the old job has ended before the cut, or the new nodes are gone."""
         looked = self._ports.clock.now()
         while not what():
             now = self._ports.clock.now()
@@ -447,12 +380,12 @@ class _Moving:
         old, new = self._old(), self._new()
         before = not self._cut_over()
         if before and old.status is RunStatus.EXITED:
-            raise _Stop("SKY-MOVE-420", f"the job has ended on {old.id}: there is nothing to move", revert=True)
+            raise Stop("SKY-MOVE-420", f"the job has ended on {old.id}: there is nothing to move", revert=True)
         if new is not None and new.status in {RunStatus.LOST, RunStatus.DEGRADED, RunStatus.ENDED}:
             words = f"{new.id} is {new.status.value}"
             if before:
-                raise _Stop("SKY-MOVE-420", words, revert=True)
-            raise _Stop("SKY-MOVE-421", f"{words}, and made no progress", over=True)
+                raise Stop("SKY-MOVE-420", words, revert=True)
+            raise Stop("SKY-MOVE-421", f"{words}, and made no progress", over=True)
 
     # the record
 
@@ -464,4 +397,4 @@ class _Moving:
         return next(r for r in self._ports.record.runs(self._move.job) if r.generation == self._move.from_generation)
 
     def _new(self) -> Run | None:
-        return _run(self._ports, self._move)
+        return new_run(self._ports, self._move)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.migration.document import to_document as diff_document
 from planner.model.diagnostic import Diagnostic, ordered
 from planner.model.errors import StalePlan
 from planner.model.migration import MigrationReason
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from planner.app.ports import Ports
     from planner.model.migration import MigrationDiff
     from planner.model.record import Run
+    from planner.state.history import Move
 
 #: what computes, or may
 WORKS = (RunStatus.RUNNING, RunStatus.DEGRADED)
@@ -38,6 +40,17 @@ def standing(runs: tuple[Run, ...]) -> Run | None:
     """What runs or ran last: a launch that was refused is none."""
     launched = [r for r in runs if r.status not in {RunStatus.FAILED, RunStatus.STARTING}]
     return launched[-1] if launched else None
+
+
+def same_move(ports: Ports, diff: MigrationDiff) -> Move | None:
+    """The newest move of the job, where it is this diff's."""
+    last = next(reversed(ports.record.moves(diff.job)), None)
+    return last if last is not None and last.document.get("diff") == diff_document(diff) else None
+
+
+def new_run(ports: Ports, move: Move) -> Run | None:
+    """What a move has launched last."""
+    return next((r for r in ports.record.runs(move.job) if r.generation == move.to_generation), None)
 
 
 def _of_the_plan(diff: MigrationDiff, places: Places, ports: Ports) -> list[Diagnostic]:

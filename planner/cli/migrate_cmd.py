@@ -97,7 +97,7 @@ def command(
 
 def _known(ports: Ports, diff: MigrationDiff) -> bool:
     """Whether the diff was approved before: its move is under way, or done."""
-    from planner.app.migrate import same_move
+    from planner.app.migrate_judge import same_move
     from planner.model.migration import MigrationStatus
 
     last = same_move(ports, diff)

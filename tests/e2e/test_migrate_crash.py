@@ -1,6 +1,6 @@
 """The orchestrator of a move killed by SIGKILL after each step and inside it, on a stub cloud with real Terraform: the next one comes to the same end.
 
-Two moments are always run, the rest in the long run.  Machines are counted in the stub's own log, never in a state.
+One moment is always run, the rest in the long run.  Machines are counted in the stub's own log, never in a state.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ def test_killed_at_each_step_the_next_finishes_it(bed: Bed, dies: str) -> None:
     moved(bed)
 
 
+@pytest.mark.full  # tests/e2e/test_migrate.py does it with AWS' own provider
 def test_killed_while_the_clouds_reply_to_the_launch_is_out(bed: Bed, tmp_path: Path) -> None:
     hold = tmp_path / "hold"
     hold.mkdir()
