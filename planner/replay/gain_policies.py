@@ -108,4 +108,7 @@ class SkyNomad(EveryZone):
 
 def _move_usd(market: Market, seen: Seen, prices: Floats) -> Floats:
     places = slice(0, market.zones)
-    return market.egress_usd[seen.home, places] + market.stop_hours[seen.home, places] * prices
+    rent = np.multiply(
+        market.stop_hours[seen.home, places], prices, out=np.zeros_like(prices), where=np.isfinite(prices)
+    )
+    return market.egress_usd[seen.home, places] + rent

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.migration.lifetimes import Expected, Past, expected
+from planner.migration.lifetimes import Expected, Past, expected, steady
 
 if TYPE_CHECKING:
     from planner.migration.constants import Rule
@@ -37,6 +37,7 @@ class View:
     fresh_hours: Floats
     outage_hours: Floats
     up_share: Floats
+    steady_hours: Floats
 
 
 @dataclass(eq=False, slots=True)
@@ -47,11 +48,13 @@ class Observed:
     rule: Rule
     _past: Past = field(init=False)
     _prices: Floats = field(init=False)
+    _changes: Floats = field(init=False)
     _views: dict[int, View] = field(init=False, default_factory=dict[int, View])
 
     def __post_init__(self) -> None:
         self._past = _past(self.market)
         self._prices = _prices(self.market)
+        self._changes = _notable(self._prices, self.rule.notable)
 
     def at(self, tick: int) -> View:
         """What is known when that tick begins."""
@@ -75,6 +78,9 @@ class Observed:
             fresh_hours=np.concatenate([found.fresh_hours, np.full(always, np.inf)]),
             outage_hours=np.concatenate([found.outage_hours, np.zeros(always)]),
             up_share=np.concatenate([found.up_share, np.ones(always)]),
+            steady_hours=steady(
+                self._changes[tick] - self._changes[first], (tick - first) * market.tick_hours, self.rule
+            ),
         )
 
 
@@ -105,3 +111,10 @@ def _prices(market: Market) -> Floats:
     row = np.maximum.accumulate(np.where(np.isnan(prices), -1, np.arange(len(prices))[:, None]), axis=0)
     held = np.take_along_axis(prices, np.maximum(row, 0), axis=0)
     return np.where(row >= 0, held, ceiling[:, None])
+
+
+def _notable(prices: Floats, least: float) -> Floats:
+    """[ticks, places] how often a price had changed notably up to a tick."""
+    out = np.zeros(prices.shape)
+    out[1:] = np.cumsum(np.abs(np.diff(prices, axis=0)) > least * prices[:-1], axis=0)
+    return out

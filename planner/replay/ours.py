@@ -81,6 +81,7 @@ class _Columns:
             fresh_hours=view.fresh_hours,
             outage_hours=view.outage_hours,
             up_share=view.up_share,
+            steady_hours=view.steady_hours,
             apart_usd=self.apart_usd,
         )
         situation = Situation(

@@ -153,7 +153,7 @@ def simulate(market: Market, policy: Policy, begin: int = 0) -> Run:
     choose, job = policy.begin(market, begin), _Job(market)
     ticks = min(market.deadline, len(market.usd) - begin)
     path = np.full(ticks, NOWHERE, dtype=np.int32)
-    slack = 2 * market.changeover
+    slack = max(2 * market.changeover, 1)  # where a start takes no tick, standing still for one may not be too much
     for k in range(ticks):
         if not job.work:
             ticks = k
