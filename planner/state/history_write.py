@@ -64,21 +64,27 @@ class Recording:
     def take(self, readings: Iterable[PriceReading | CapacityReading]) -> Recorded:
         """All of them, a batch at a time."""
         it = iter(readings)
+        latest, numbers = self._now + SKEW, self._numbers
         while batch := list(islice(it, BATCH)):
             prices: list[Point] = []
             seen: list[tuple[int, int, str, str]] = []
             for r in batch:
                 at = moment(r.observed_at)
-                if at > self._now + SKEW:
+                if at > latest:
                     self._refuse("SKY-CAT-117", f"{r.series} {r.observed_at} ({r.source}): later than this clock")
-                elif isinstance(r, PriceReading):
+                    continue
+                key = (r.cloud, r.region, r.zone, r.instance_type, r.capacity, r.source)
+                line = numbers.get(key)
+                if line is None:
+                    line = numbers[key] = self._numbered((r.series, r.source))
+                if isinstance(r, PriceReading):
                     price = micros(r.usd_per_hour)
                     if price is None:
                         self._refuse("SKY-CAT-102", f"{r.series} {r.observed_at} ({r.source}): {r.usd_per_hour}")
                     else:
-                        prices.append((self._line(r), at, price))
+                        prices.append((line, at, price))
                 else:
-                    seen.append((self._line(r), at, r.word.value, r.detail))
+                    seen.append((line, at, r.word.value, r.detail))
             self._put("line", ("ix", "series", "source"), self._made)
             self._made.clear()
             self._prices(prices)
@@ -92,13 +98,6 @@ class Recording:
             self._refused.append(_refusal(code, summary))
         else:
             self._silent += 1
-
-    def _line(self, r: PriceReading | CapacityReading) -> int:
-        key = (r.cloud, r.region, r.zone, r.instance_type, r.capacity, r.source)
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = self._numbered((r.series, r.source))
-        return number
 
     def _numbered(self, line: Line) -> int:
         """A new one gets the next number; its row is written with the batch."""
@@ -133,7 +132,9 @@ class Recording:
                 closed += standing.confirmed([self._now] if self._live else [at for _, at, _ in told])
         self._new += len(kept)
         self._unchanged += len(rows) - len(kept)
-        self._put("price", ("line_ix", "at", "micro_usd", "lag"), [(*row, self._lag(row[1])) for row in kept])
+        now, live = self._now, self._live
+        told = [(ix, at, micro, max(0, now - at) if live else 0) for ix, at, micro in kept]
+        self._put("price", ("line_ix", "at", "micro_usd", "lag"), told)
         self._put("price_now", _Standing.COLUMNS, [s.row() for s in before.values()], _upsert(_Standing.COLUMNS))
         self._put("price_seen", ("line_ix", "since", "until"), closed, self._longer())
 
