@@ -277,7 +277,9 @@ def _of_account(account: _Account, asked: Asked, feeds: Feeds, told: _Told) -> I
                 told.note(kind, fed)
                 yield _Answer(target=account.target, kind=kind, fed=fed, warnings=fed.warnings)
         except SkyplanError as error:
+            # what a feed raises means that nothing at all can be asked: said once
             yield _Answer(target=account.target, kind=kind, warnings=_failed(account.target, kind, error))
+            return
 
 
 def _source(feed: Feed, kind: str) -> Callable[[Wanted], Iterator[Fed]]:

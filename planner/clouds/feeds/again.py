@@ -8,9 +8,10 @@ Decides by the error's kind alone: `Unavailable` and `Busy` are asked again, a r
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from planner.model.errors import CloudError, Unavailable
@@ -31,32 +32,42 @@ class Busy(Exception):
 class Again:
     """How a call is repeated.  The clock and the dice are given, so that tests wait for nothing.
 
-    attempts       calls in all
-    base_seconds   the limit of the first wait
-    most_seconds   the limit of any drawn wait
-    bear_seconds   the longest wait that a cloud may ask for
-    draw           evenly from 0 to 1
+    attempts        calls in all
+    weary_attempts  calls in all after one was asked in vain to the end, until any is answered: a cloud that is not there has dozens of regions
+    base_seconds    the limit of the first wait
+    most_seconds    the limit of any drawn wait
+    bear_seconds    the longest wait that a cloud may ask for
+    draw            evenly from 0 to 1
     """
 
     attempts: int = 6
+    weary_attempts: int = 2
     base_seconds: float = 0.5
     most_seconds: float = 20.0
     bear_seconds: float = 90.0
     pause: Callable[[float], None] = time.sleep
     draw: Callable[[], float] = random.random
+    _weary: threading.Event = field(default_factory=threading.Event, init=False, repr=False, compare=False)
 
     def ask(self, call: Callable[[], T]) -> T:
         """The answer.  Raises CloudError: the last one, or one that asking again does not help."""
-        for attempt in range(self.attempts - 1):
+        left = min(self.attempts, self.weary_attempts) if self._weary.is_set() else self.attempts
+        span = self.base_seconds
+        while True:
+            left -= 1
             try:
-                return call()
+                answer = call()
             except Busy as busy:
-                if busy.after_seconds > self.bear_seconds:
+                if left <= 0 or busy.after_seconds > self.bear_seconds:
+                    self._weary.set()
                     raise busy.error from busy
                 self.pause(max(busy.after_seconds, 0.0))
             except Unavailable:
-                self.pause(self.draw() * min(self.most_seconds, self.base_seconds * 2**attempt))
-        try:
-            return call()
-        except Busy as busy:
-            raise busy.error from busy
+                if left <= 0:
+                    self._weary.set()
+                    raise
+                self.pause(self.draw() * min(self.most_seconds, span))
+            else:
+                self._weary.clear()
+                return answer
+            span *= 2

@@ -79,3 +79,26 @@ def test_a_refusal_is_no_reason_to_ask_again(kind):
     with pytest.raises(kind):
         Again(pause=lambda _: None).ask(call)
     assert len(calls) == 1
+
+
+def test_after_a_call_in_vain_the_next_is_given_up_sooner_until_one_is_answered():
+    waits = []
+    again = Again(attempts=5, pause=waits.append)
+    for calls_made in (5, 2, 2):
+        call, calls = failing(99, error())
+        with pytest.raises(Unavailable):
+            again.ask(call)
+        assert len(calls) == calls_made
+    assert again.ask(lambda: 7) == 7
+    call, calls = failing(4, error())
+    assert again.ask(call) == "answer"
+    assert len(calls) == 5
+
+
+def test_a_refusal_makes_nobody_weary():
+    again = Again(attempts=3, pause=lambda _: None)
+    with pytest.raises(PermissionDenied):
+        again.ask(failing(1, error(PermissionDenied))[0])
+    call, calls = failing(2, error())
+    assert again.ask(call) == "answer"
+    assert len(calls) == 3
