@@ -205,7 +205,7 @@ class _Server(uvicorn.Server):
 
 
 def _collect_less() -> None:
-    """Ten thousand connections are half a million objects: to look at all of them again and again stops everything for as long as a few commits take."""
+    """Ten thousand connections are some hundred thousand objects: while Python looks for circles among them, nobody is answered."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
