@@ -22,6 +22,7 @@ class Rule:
     slack_changeovers   no voluntary move that leaves less slack than this many changeovers more
     prior_events        what was observed of a pool is drawn to all pools' as by this many endings (a usual weak prior; 1 to 10 differ little)
     prior_of_all        and what was observed of all pools to the default, by this many
+    notable             relative change of a price below which it is the same price (recorded spot prices drift by 0.1 to 1 % several times a day)
     longest_hours       a lifetime is counted up to this; longest_return_hours: an outage
     together            how far pools of one region go away together, 0 not at all, 1 always (first half: 0.46 to 0.75 in its three regions)
     together_apart      the same of regions (first half: 0.1)
@@ -39,6 +40,7 @@ class Rule:
     slack_changeovers: float = 2.0
     prior_events: float = 3.0
     prior_of_all: float = 1.0
+    notable: float = 0.02
     longest_hours: float = 24.0
     longest_return_hours: float = 8.0
     together: float = 0.65

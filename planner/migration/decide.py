@@ -103,8 +103,12 @@ def gains_of(situation: Situation, options: Options, rule: Rule, running: int) -
     there = situation.work_hours / options.work_rate
     horizon = np.minimum(np.minimum(there, options.lifetime_hours - options.stop_hours), rule.horizon_hours)
     horizon = np.maximum(horizon, 0.0)
-    now = options.usd_per_hour[running] / options.work_rate[running]
-    saving = (now - options.usd_per_hour / options.work_rate) * options.work_rate * horizon
+    saving = _gap(options.usd_per_hour, options, running) * horizon
+    if options.steady_hours is not None:
+        # prices that flap are back before the move has paid: beyond that what is usual counts, if it is less
+        lasts = np.minimum(horizon, np.minimum(options.steady_hours, options.steady_hours[running]))
+        usual = np.maximum(_gap(options.usual_usd_per_hour, options, running), 0.0) * (horizon - lasts)
+        saving = np.minimum(saving, saving * lasts / np.maximum(horizon, EPSILON) + usual)
     return Gains(
         gain_usd=saving - options.start_usd,
         horizon_hours=horizon,
@@ -112,6 +116,12 @@ def gains_of(situation: Situation, options: Options, rule: Rule, running: int) -
         slack_hours=situation.deadline_hours - options.stop_hours - there,
         threshold_usd=rule.threshold_hours * float(options.usd_per_hour[running]),
     )
+
+
+def _gap(usd_per_hour: Floats, options: Options, running: int) -> Floats:
+    """USD saved per hour there."""
+    gap: Floats = usd_per_hour[running] / options.work_rate[running] * options.work_rate - usd_per_hour
+    return gap
 
 
 def _keep(situation: Situation, options: Options, rule: Rule, running: int) -> Decision:

@@ -116,3 +116,9 @@ def _rest(rates: Floats, age: Floats, longest: float) -> Floats:
     np.cumprod(survive[:, :-1], axis=1, out=alive[:, 1:])
     rest: Floats = (alive * (1.0 - survive) / rates).sum(axis=1)
     return rest
+
+
+def steady(changes: Floats, seen_hours: float, rule: Rule = DEFAULT) -> Floats:
+    """Hours that a present price is expected to last, by how often it changed notably (`Rule.notable`) in the hours that were seen; one horizon counts as seen besides."""
+    lasts: Floats = (seen_hours + rule.horizon_hours) / (changes + 1.0)
+    return lasts

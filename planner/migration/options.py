@@ -40,6 +40,7 @@ class Options:
     fresh_hours     expected hours that it lasts once it has just come back (`lifetime_hours` is of now: what has lasted long will last longer)
     outage_hours    how long it usually is away
     up_share        share of the time that it could be had
+    steady_hours    how long its present price is expected to last, from how often it changed; inf where that is not known
     apart_usd       by region and region: what carrying the checkpoint from the one to the other costs
     """
 
@@ -60,6 +61,7 @@ class Options:
     outage_hours: Floats | None = None
     up_share: Floats | None = None
     apart_usd: Floats | None = None
+    steady_hours: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
