@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -29,6 +31,8 @@ from planner.clouds.feeds.aws_rows import product, quota, word_of_score
 from planner.clouds.feeds.azure_prices import priced
 from planner.clouds.feeds.azure_skus import limits, offered, sizes
 from planner.clouds.feeds.gathering import Gathering
+from planner.clouds.feeds.gcp_families import family_of
+from planner.clouds.feeds.gcp_skus import Shape, parts_of, price, sku
 from planner.clouds.feeds.nebius import on_spot
 from planner.clouds.feeds.port import Fed, Wanted
 from planner.model.diagnostic import Severity
@@ -43,6 +47,7 @@ PLATFORM, PRESETS = "gpu-h100-sxm", {"1gpu-16vcpu-200gb": 1, "8gpu-128vcpu-1600g
 TYPES = {
     "azure": SIZES,
     "nebius": tuple(f"{PLATFORM}_{preset}" for preset in PRESETS),
+    "gcp": ("a2-highgpu-1g", "a4-highgpu-8g"),
     "aws": ("p5.48xlarge", "p4d.24xlarge"),
 }
 SIMPLE = (
@@ -55,6 +60,9 @@ SIMPLE = (
         ["USD", "1 Hour", "NaN", "-1", "1e400", "Infinity", "2026-11-30T13:00:00Z", "9" * 5000, "1_0", "٣"]
     )
 )
+FIGURE = re.compile(r"[\d.]+")
+WORDS = ["NaN", "sNaN", "-1", "0", "1e400", "1e40", "1e-400", "Infinity", "-Infinity", "9" * 5000, "", "1,5"]
+NO_FIGURE = st.sampled_from([*WORDS, float("nan"), float("inf"), -1, 0, True, None, 10**300, 1e308, 5e-324, {}, []])
 ANYTHING = st.recursive(
     SIMPLE,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
@@ -68,19 +76,26 @@ def gathering(cloud: str) -> Gathering:
 
 
 def hurt(data: st.DataObject, row: Any) -> Any:
-    """The row with up to three of its parts replaced by anything, or gone."""
+    """The row with up to three of its parts replaced by anything, or gone; figures by what figures are not, more often than by the rest."""
     row = copy.deepcopy(row)
     for _ in range(data.draw(st.integers(0, 3))):
-        here, parts = row, list(paths(row))
+        parts = list(paths(row))
         if not parts:
             return row
-        *way, last = data.draw(st.sampled_from(parts))
-        for step in way:
-            here = here[step]
-        if data.draw(st.booleans()):
-            here[last] = data.draw(ANYTHING)
-        else:
+        kind = data.draw(st.sampled_from(["gone", "anything", "no figure", "no figure"]))
+        figures = [way for way in parts if kind == "no figure" and FIGURE.fullmatch(str(at(row, way)))]
+        *way, last = data.draw(st.sampled_from(figures or parts))
+        here = at(row, way)
+        if kind == "gone":
             del here[last]
+        else:
+            here[last] = data.draw(ANYTHING if kind == "anything" else NO_FIGURE)
+    return row
+
+
+def at(row: Any, way: Any) -> Any:
+    for step in way:
+        row = row[step]
     return row
 
 
@@ -103,10 +118,10 @@ def rows(data: st.DataObject, healthy: list[Any]) -> list[Any]:
 
 def checked(into: Gathering) -> Fed:
     fed = into.fed()
-    for price in fed.prices:
-        assert price.usd_per_hour.is_finite()
-        assert price.usd_per_hour > 0
-        assert price.capacity in {"on_demand", "spot"}
+    for one in fed.prices:
+        assert one.usd_per_hour.is_finite()
+        assert 0 < float(one.usd_per_hour) < float("inf")
+        assert one.capacity in {"on_demand", "spot"}
     for one in (*fed.prices, *fed.capacity):
         assert one.instance_type in TYPES[into.cloud]
     for limit in fed.quotas:
@@ -245,6 +260,49 @@ class TestAws:
         word_of_score(score)
 
 
+def listed(description: str, units: str, nanos: int, unit: str = "h", usage: str = "OnDemand") -> dict[str, Any]:
+    """A SKU of Google's list."""
+    rate = {"startUsageAmount": 0, "unitPrice": {"currencyCode": "USD", "units": units, "nanos": nanos}}
+    pricing = {"usageUnit": unit, "tieredRates": [rate]}
+    return {
+        "skuId": "0000-0000-0000",
+        "description": description,
+        "category": {"usageType": usage},
+        "serviceRegions": [REGION],
+        "pricingInfo": [{"effectiveTime": "2026-11-01T00:00:00Z", "pricingExpression": pricing}],
+    }
+
+
+class TestGcp:
+    SKUS = [  # noqa: RUF012 - nobody changes it
+        listed("A2 Instance Core running in Americas", "0", 31_000_000),
+        listed("A2 Instance Ram running in Americas", "0", 4_000_000, "GiBy.h"),
+        listed("Nvidia Tesla A100 GPU running in Americas", "2", 930_000_000),
+        listed("A4 Nvidia B200 (1 gpu slice) running in Americas", "8", 0),
+        listed("SSD backed Local Storage in Americas", "0", 80_000_000, "GiBy.mo"),
+    ]
+
+    @given(data=st.data())
+    def test_prices(self, data):
+        some = rows(data, self.SKUS)
+        fed = []
+        for turn in (1, -1):
+            into = gathering("gcp")
+            parts = parts_of([one for row in some[::turn] if (one := sku(row)) is not None], into)
+            for instance_type in into.types:
+                family = family_of(instance_type)
+                assert family is not None
+                shape = Shape(vcpus=12, ram_gib=Decimal(85), gpus=1, ssd_gib=375)
+                for spot in (False, True):
+                    usd = price(instance_type, family, shape, parts, into, spot=spot)
+                    if usd is not None:
+                        into.price(
+                            zone="", instance_type=instance_type, capacity="spot" if spot else "on_demand", usd=usd
+                        )
+            fed.append(checked(into))
+        assert fed[0] == fed[1]
+
+
 AT = st.none() | st.datetimes(datetime(1970, 1, 2), datetime(2100, 1, 1)).map(lambda at: f"{at.isoformat()}Z")  # noqa: DTZ001
 TEXT = st.text(max_size=10) | st.sampled_from(
     ["1.25", "8", "NaN", "-1", "0", "Infinity", "1e999", "usd", "hour", "GPU hour"]
@@ -274,15 +332,20 @@ class TestNebius:
         """Hurt in a way that can be sent: texts by texts, moments by moments, names of an enum by numbers."""
         row = copy.deepcopy(row)
         for *way, last in paths(row):
-            here = row
-            for step in way:
-                here = here[step]
-            if isinstance(here[last], str) and data.draw(st.integers(0, 3)) == 0:
-                text = here[last]
-                kind = AT if text.endswith("Z") else st.integers(0, 20) if text.isupper() and "_" in text else TEXT
-                here[last] = data.draw(kind)
-            elif isinstance(here[last], int) and data.draw(st.integers(0, 3)) == 0:
+            here = at(row, way)
+            text = here[last]
+            if isinstance(text, dict | list) or data.draw(st.integers(0, 3)):
+                continue
+            if not isinstance(text, str):
                 here[last] = data.draw(st.none() | st.integers(0, 2**31))
+            elif FIGURE.fullmatch(text):
+                here[last] = data.draw(st.sampled_from(WORDS))
+            elif text.endswith("Z"):
+                here[last] = data.draw(AT)
+            elif text.isupper() and "_" in text:
+                here[last] = data.draw(st.integers(0, 20))
+            else:
+                here[last] = data.draw(TEXT)
         return row
 
     def some(self, data: st.DataObject, row: Any) -> list[Any]:

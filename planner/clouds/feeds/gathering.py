@@ -24,19 +24,22 @@ NOT_UNDERSTOOD: Final = "SKY-CAT-119"
 SKEW: Final = timedelta(minutes=1)
 #: of one kind and region: a list that is broken throughout must not drown the rest
 MOST_NAMED: Final = 5
+#: so that it is a price as a float too, and sums of some are
+LEAST_USD: Final = Decimal("1e-12")
+MOST_USD: Final = Decimal("1e9")
 SHOWN: Final = 500
 """Characters of what a cloud said that a warning shows."""
 
 
 def positive(text: object) -> Decimal | None:
-    """A finite number above 0 as a cloud writes it, None for anything else.  Nothing is free on any of these lists."""
+    """A price as a cloud writes it, None for what is none.  Nothing is free on any of these lists, and nothing costs more than a state may spend."""
     if isinstance(text, bool) or not isinstance(text, str | int | float | Decimal):
         return None
     try:
         found = Decimal(str(text))
     except (InvalidOperation, ValueError):  # ValueError: a whole number too long to be written
         return None
-    return found if found.is_finite() and found > 0 else None
+    return found if found.is_finite() and LEAST_USD <= found < MOST_USD else None
 
 
 @dataclass
