@@ -128,3 +128,23 @@ def test_to_stop_writes_what_waits_and_takes_nothing_more() -> None:
 
     asyncio.run(run())
     assert sorted(rank for batch in database.batches for rank in batch) == [0, 1, 2]
+
+
+def test_who_cannot_be_told_keeps_no_other_from_being_told() -> None:
+    database = Database()
+    database.may.set()
+    log = io.StringIO()
+    committer = Committer(database.deliver, lambda: NOW, Metrics(), Log(log))
+
+    async def run() -> int:
+        def broken(_result: Delivered | Exception) -> None:
+            raise KeyError("hunter2")
+
+        committer.put(report(0), 10, broken)
+        return (await committer.submit(report(1), 10)).through
+
+    assert asyncio.run(run()) == 1
+    committer.stop()
+    assert database.batches == [[0, 1]]
+    assert '"error": "KeyError"' in log.getvalue()
+    assert "hunter2" not in log.getvalue()
