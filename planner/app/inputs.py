@@ -226,8 +226,8 @@ class Known:
     running: tuple[tuple[str, str], ...] = ()
 
 
-def read_record(project: str, market: Market, *, offline: bool) -> Known:
-    """From the record where there is one; nothing is created.  `offline` reads files only."""
+def read_record(project: str, market: Market, *, offline: bool, as_of: str | None = None) -> Known:
+    """From the record where there is one, holdings as of `as_of`; nothing is created.  `offline` reads files only."""
     if offline or not there_is_a_record():
         return Known()
     try:
@@ -236,7 +236,7 @@ def read_record(project: str, market: Market, *, offline: bool) -> Known:
         from planner.state.engine import missing  # noqa: PLC0415 - only on an error
 
         raise missing("SQLAlchemy", "record") from error
-    return known(project, market)
+    return known(project, market, _moment(as_of) if as_of else None)
 
 
 def ledger_of(holdings: Sequence[Holding], plans: Sequence[Holding]) -> Ledger:

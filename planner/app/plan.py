@@ -119,7 +119,7 @@ def run_on(read: inputs.Inputs, request: Request, now: datetime) -> Result:
     """As `run`, on inputs that are read already."""
     folder = request.plans_folder
     standing = inputs.standing_plans(folder) if folder is not None else {}
-    known = inputs.read_record(read.project.name, read.market, offline=request.offline)
+    known = inputs.read_record(read.project.name, read.market, offline=request.offline, as_of=request.as_of)
     names = {j.workload.name for j in read.jobs}
     others = [p for name, p in sorted(standing.items()) if name not in names]
     ledger = inputs.ledger_of(known.holdings, inputs.holdings_of(others, read.market))

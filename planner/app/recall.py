@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from planner.app.inputs import Known
 from planner.app.wire import database_url
 from planner.model.offer import pool_id
-from planner.model.record import HOLDING
+from planner.model.record import HOLDING, stamp
 from planner.state.record import EVERY_PROJECT, Record
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from planner.model.record import Run, RunPart
 
 
-def known(project: str, market: Market) -> Known:
-    """What all projects in the database hold and saw fail, for they share the clouds' capacity; what runs of this one."""
+def known(project: str, market: Market, at: datetime | None = None) -> Known:
+    """What all projects in the database hold and saw fail, for they share the clouds' capacity; what runs of this one.  Holdings are those of `at`, if it is given."""
     everyone = Record.open(database_url(), EVERY_PROJECT, upgrade=False)
     try:
         runs, memory = everyone.runs(), everyone.memory()
@@ -26,10 +27,18 @@ def known(project: str, market: Market) -> Known:
         everyone.close()
     mine = Record.open(database_url(), project, upgrade=False)
     try:
-        holdings = sorted(h for run in runs if run.status in HOLDING for h in holdings_of(run, market))
+        holdings = sorted(h for run in runs if _holds(run, at) for h in holdings_of(run, market))
         return Known(holdings=tuple(holdings), memory=memory, running=mine.running())
     finally:
         mine.close()
+
+
+def _holds(run: Run, at: datetime | None) -> bool:
+    """Whether it holds capacity, or did at a moment that lies behind: how it stood then is told by when it began and ended."""
+    if at is None:
+        return run.status in HOLDING
+    then = stamp(at)
+    return run.started_at <= then and (run.status in HOLDING or (run.ended_at is not None and run.ended_at > then))
 
 
 def holdings_of(run: Run, market: Market) -> tuple[Holding, ...]:

@@ -24,6 +24,7 @@ from planner.model.ledger import AvailabilityMemory, Failure, Ledger
 from planner.model.market import Market
 from planner.model.offer import CapacityType, Cloud
 from planner.model.project import Project
+from planner.model.record import RunStatus
 from planner.model.workload import GpuOption, Store, Workload
 from planner.placement.fleet import Placed, Policy
 from planner.placement.fleet import plan as place
@@ -136,6 +137,27 @@ def test_what_runs_is_held_and_its_own_placement_is_no_change(world: World, monk
     assert other.plan.choice.zone == "us-east-1-b"
     (blind,) = planned(b.workload("other", resources={"nodes": 3}), **(given | {"offline": True}))
     assert blind.plan.choice.zone == "us-east-1-a"
+
+
+def test_a_plan_of_then_sees_the_runs_of_then(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that it is the plan that was made, whatever was launched and ended since."""
+    monkeypatch.setenv("SKYPLAN_DATABASE_URL", sqlite_url(world.path))
+    given = {"market": small_market(), "project": PROJECT, "offline": False}
+    job = b.workload("next", resources={"nodes": 3})
+    assert world.apply(name="train", nodes=3) is not None
+    (run_,) = world.record.runs("train")
+    began = datetime.fromisoformat(run_.started_at)
+    before, during = (began - timedelta(minutes=1)).isoformat(), (began + timedelta(minutes=1)).isoformat()
+    beside = planned(job, as_of=during, **given)[0].plan
+    alone = planned(job, as_of=before, **given)[0].plan
+    assert (alone.choice.zone, beside.choice.zone) == ("us-east-1-a", "us-east-1-b")
+    lease = world.record.take_lease(
+        "train", "later", began + timedelta(hours=2), timedelta(minutes=1), gone=lambda _: True
+    )
+    world.record.writer(lease).seen(run_.generation, [], RunStatus.ENDED, began + timedelta(hours=2), "ended")
+    assert planned(job, **given)[0].plan.choice.zone == "us-east-1-a"
+    assert planned(job, as_of=during, **given)[0].plan.digest == beside.digest
+    assert planned(job, as_of=before, **given)[0].plan.digest == alone.digest
 
 
 def test_failures_count_at_the_moment_of_planning_or_at_as_of(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
