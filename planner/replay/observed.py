@@ -104,11 +104,16 @@ def _past(market: Market) -> Past:
 
 
 def _prices(market: Market) -> Floats:
-    """[ticks, places] the last price seen; where none was yet, the cheapest on demand, which it cannot be above."""
-    on_demand = market.usd[:, market.zones :]
-    prices = np.concatenate([market.trace.spot_usd_h, on_demand], axis=1)
-    ceiling = np.min(on_demand, axis=1, initial=np.inf)
-    row = np.maximum.accumulate(np.where(np.isnan(prices), -1, np.arange(len(prices))[:, None]), axis=0)
+    """[ticks, places] the last price seen; where none was yet, the cheapest on demand, which it cannot be above.
+
+    All finite: a place that never has a price is never available either, and stands at the dearest that there is.
+    """
+    prices = np.concatenate([market.trace.spot_usd_h, market.usd[:, market.zones :]], axis=1)
+    known = np.isfinite(prices)
+    dearest = float(prices[known].max()) if known.any() else 1.0
+    on_demand = np.where(known, prices, np.inf)[:, market.zones :]
+    ceiling = np.minimum(on_demand.min(axis=1, initial=np.inf), dearest)
+    row = np.maximum.accumulate(np.where(known, np.arange(len(prices))[:, None], -1), axis=0)
     held = np.take_along_axis(prices, np.maximum(row, 0), axis=0)
     return np.where(row >= 0, held, ceiling[:, None])
 
