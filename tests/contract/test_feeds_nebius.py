@@ -458,6 +458,13 @@ class TestPlaces:
             "ResourceAdviceService/List",
         ]
 
+    def test_nor_is_it_asked_for_again_where_it_was_refused(self, bed):
+        ask = "capacity.v1.ResourceAdviceService/List"
+        bed.api.refused[ask] = (grpc.StatusCode.PERMISSION_DENIED, "its words")
+        found = read(bed.feed(Waits().again()), "capacity", bed.wanted())
+        assert {region: codes(fed) for region, fed in found.items()} == dict.fromkeys((NORTH, WEST), {"SKY-CAT-115"})
+        assert [method for method, _ in bed.api.asked].count(ask) == 1
+
     def test_no_project(self, bed):
         with pytest.raises(PermissionDenied, match="project"):
             list(bed.feed(Waits().again(), account="").prices(bed.wanted()))
