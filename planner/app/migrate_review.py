@@ -36,9 +36,10 @@ def read_diff(path: Path) -> MigrationDiff:
 
 
 def plan_of(diff: MigrationDiff, path: Path, given: Path | None, plans_folder: Path) -> PlacementPlan:
-    """The plan that the diff names by its digest: `given`, else the job's in the folder of plans, else the one beside the diff.  Raises InputError, StalePlan (422)."""
+    """The plan that the diff names by its digest: `given`, else the job's in the folder of plans, else beside the diff.  Raises InputError, StalePlan (422)."""
     name = f"{diff.job}{inputs.PLAN_SUFFIX}"
-    files = (given,) if given is not None else (plans_folder / name, path.parent / name)
+    beside = (path.parent / name, path.parent.parent / inputs.PLANS_FOLDER / name)  # as `replan --out` lays them down
+    files = (given,) if given is not None else (plans_folder / name, *beside)
     found = [plan for plan in (inputs.read_plan(f) for f in files if f.exists()) if plan.digest == diff.plan_digest]
     if not found:
         looked = ", ".join(inputs.shown(f) for f in files)
