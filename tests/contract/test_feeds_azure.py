@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from planner.clouds.feeds.azure import RETAIL, AzureFeed
 from planner.clouds.feeds.azure_prices import priced
 from planner.clouds.feeds.gathering import Gathering
 from planner.clouds.port import Where
+from planner.iam.operations.azure import OPERATIONS
 from planner.model.errors import MissingPart, PermissionDenied
 from planner.model.readings import CapacityWord
 from tests.contract.feeds import Bed, FeedContract, Spoilt, Waits, codes, read
@@ -435,3 +437,13 @@ def test_what_is_announced_holds_when_its_time_comes(bed):
     bed.retail.rows += [row(H100, "eastus", 60.0, effectiveStartDate=at.isoformat())]
     assert prices(bed)[0][H100, "on_demand"] == Decimal("98.32")
     assert prices(bed, now=at)[0][H100, "on_demand"] == Decimal("60.0")
+
+
+def test_the_feed_asks_for_what_the_planner_may(bed):
+    feed = bed.feed(Waits().again())
+    for kind in ("prices", "capacity", "quotas"):
+        read(feed, kind, bed.wanted())
+    granted = {a for one in OPERATIONS if one.resource == "planner.clouds.feeds.azure.AzureFeed" for a in one.actions}
+    # `GET …/providers/Microsoft.Compute/locations/eastus/usages` takes `Microsoft.Compute/locations/usages/read`
+    paths = {asked.removeprefix("GET ").partition("/providers/")[2] for asked in bed.arm.asked}
+    assert {re.sub(r"/locations/\w+/", "/locations/", path) + "/read" for path in paths} == granted

@@ -462,8 +462,16 @@ class TestPlaces:
         ask = "capacity.v1.ResourceAdviceService/List"
         bed.api.refused[ask] = (grpc.StatusCode.PERMISSION_DENIED, "its words")
         found = read(bed.feed(Waits().again()), "capacity", bed.wanted())
-        assert {region: codes(fed) for region, fed in found.items()} == dict.fromkeys((NORTH, WEST), {"SKY-CAT-115"})
+        assert {region: codes(fed) for region, fed in found.items()} == {key: {"SKY-CAT-115"} for key in (NORTH, WEST)}
         assert [method for method, _ in bed.api.asked].count(ask) == 1
+
+    def test_a_viewer_may_ask_all_of_it(self, bed):
+        series(bed)
+        feed = bed.feed(Waits().again())
+        for kind in ("prices", "capacity", "quotas"):
+            read(feed, kind, bed.wanted(since=bed.now - timedelta(hours=2)))
+        asked = {method.rpartition("/")[2] for method, _ in bed.api.asked}
+        assert asked == {"Get", "List", "ListSeries", "EstimateBatch"}, "nothing that changes anything"
 
     def test_no_project(self, bed):
         with pytest.raises(PermissionDenied, match="project"):
