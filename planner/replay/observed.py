@@ -106,11 +106,11 @@ def _past(market: Market) -> Past:
 def _prices(market: Market) -> Floats:
     """[ticks, places] the last price seen; where none was yet, the cheapest on demand, which it cannot be above.
 
-    All finite: a place that never has a price is never available either, and stands at the dearest that there is.
+    All finite: a place that never has a price is never available either, and stands at the dearest seen so far.
     """
     prices = np.concatenate([market.trace.spot_usd_h, market.usd[:, market.zones :]], axis=1)
     known = np.isfinite(prices)
-    dearest = float(prices[known].max()) if known.any() else 1.0
+    dearest = np.maximum.accumulate(np.where(known, prices, 0.0).max(axis=1))
     on_demand = np.where(known, prices, np.inf)[:, market.zones :]
     ceiling = np.minimum(on_demand.min(axis=1, initial=np.inf), dearest)
     row = np.maximum.accumulate(np.where(known, np.arange(len(prices))[:, None], -1), axis=0)
