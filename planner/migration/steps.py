@@ -5,8 +5,10 @@ Decides which steps a reason needs and what must come before what.  Carries noth
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import MissingPart
 from planner.model.migration import MigrationReason, MigrationStep
 
 if TYPE_CHECKING:
@@ -47,8 +49,7 @@ def steps_of(
 
 def in_order(steps: Sequence[MigrationStep]) -> tuple[MigrationStep, ...]:
     """Each after all that it waits for, else as given.  Raises ValueError for a circle, a key that stands twice, or one that nobody has."""
-    import networkx as nx  # noqa: PLC0415 - a fifth of a second
-
+    nx = _networkx()
     place = {s.key: number for number, s in enumerate(steps)}
     order = nx.lexicographical_topological_sort(graph(steps), key=place.__getitem__)
     try:
@@ -59,8 +60,7 @@ def in_order(steps: Sequence[MigrationStep]) -> tuple[MigrationStep, ...]:
 
 def layers(steps: Sequence[MigrationStep]) -> tuple[tuple[str, ...], ...]:
     """Keys that may be done at the same time, one tuple after another.  Raises ValueError as `in_order`."""
-    import networkx as nx  # noqa: PLC0415 - a fifth of a second
-
+    nx = _networkx()
     try:
         return tuple(tuple(sorted(layer)) for layer in nx.topological_generations(graph(steps)))
     except nx.NetworkXUnfeasible as error:
@@ -69,8 +69,7 @@ def layers(steps: Sequence[MigrationStep]) -> tuple[tuple[str, ...], ...]:
 
 def graph(steps: Sequence[MigrationStep]) -> Graph:
     """An edge from each step to those that wait for it.  Raises ValueError for a key that stands twice, or one that nobody has."""
-    import networkx as nx  # noqa: PLC0415 - a fifth of a second
-
+    nx = _networkx()
     found: Graph = nx.DiGraph()
     found.add_nodes_from(s.key for s in steps)
     if len(found) != len(steps):
@@ -80,3 +79,21 @@ def graph(steps: Sequence[MigrationStep]) -> Graph:
             raise ValueError(f"{s.key} waits for {', '.join(unknown)}, which is no step")
         found.add_edges_from((before, s.key) for before in s.after)
     return found
+
+
+def _networkx() -> Any:
+    """Raises MissingPart where it is not installed."""
+    try:
+        import networkx as nx  # noqa: PLC0415 - a fifth of a second
+    except ImportError as error:
+        summary = "networkx is not installed: the steps of a move are a graph"
+        raise MissingPart(
+            [
+                Diagnostic(
+                    code="SKY-APPLY-316",
+                    summary=summary,
+                    hint="install the extra `replan` from your checkout of skyplan: pip install '.[replan]'",
+                )
+            ]
+        ) from error
+    return nx

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal
 
 import pytest
 
 from planner.migration.steps import in_order, layers, steps_of
+from planner.model.errors import MissingPart
 from planner.model.migration import MigrationReason, MigrationStep
 
 
@@ -49,3 +51,9 @@ def test_an_order_that_cannot_be_is_refused() -> None:
     with pytest.raises(ValueError, match="no step"):
         in_order([a])
     assert [s.key for s in in_order([a, MigrationStep(key="b", title="")])] == ["b", "a"]
+
+
+def test_without_networkx_the_part_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(MissingPart, match="networkx"):
+        keys(MigrationReason.SAVING)
