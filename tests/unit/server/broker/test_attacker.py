@@ -20,19 +20,19 @@ from tests.unit.server.broker.bed import ACCOUNTS, NOW, Bed, at, node, plan, rec
 
 JOBS = ("train", "other")
 CLOUDS = (Cloud.AWS, Cloud.GCP)
-#: what each job's approved plans, old and new, let be minted, by whom the node is
+#: what each job's approved plans, old and new, let be minted: its data too where its nodes are in another cloud than the store
 MINTED = {
-    "train": {"ckpt/", "older/", "out/"},
-    "other": {"theirs/", "out-theirs/"},
+    "train": {"ckpt/", "older/", "out/", "corpus/"},
+    "other": {"theirs/", "out-theirs/", "corpus-theirs/"},
 }
 URIS = st.sampled_from(
-    [f"s3://all/{prefix}" for prefix in (*MINTED["train"], *MINTED["other"], "corpus/", "forged/", "", "ckpt/g1/")]
+    [f"s3://all/{prefix}" for prefix in (*MINTED["train"], *MINTED["other"], "secret/", "forged/", "", "ckpt/g1/")]
 )
 
 
 def plans():
-    def job(name: str, ckpt: str, out: str):
-        made = workload(Store.S3, name)
+    def job(name: str, ckpt: str, out: str, data: str):
+        made = workload(Store.S3, name, data=(Dataset(at=at(Store.S3, data), size_bytes=1),))
         checkpoint = CheckpointPolicy(at=at(Store.S3, ckpt), size_bytes=1, every_hours=1.0)
         return replace(made, checkpoint=checkpoint, output=replace(made.output, at=at(Store.S3, out)))
 
@@ -40,16 +40,12 @@ def plans():
         plan(cloud, one)
         for cloud in CLOUDS
         for one in (
-            job("train", "ckpt/", "out/"),
-            job("train", "older/", "out/"),
-            job("other", "theirs/", "out-theirs/"),
+            job("train", "ckpt/", "out/", "corpus/"),
+            job("train", "older/", "out/", "corpus/"),
+            job("other", "theirs/", "out-theirs/", "corpus-theirs/"),
         )
     ]
-    forged = [
-        plan(cloud, replace(job(name, "forged/", "out/"), data=(Dataset(at=at(Store.S3, "secret/"), size_bytes=1),)))
-        for cloud in CLOUDS
-        for name in JOBS
-    ]
+    forged = [plan(cloud, job(name, "forged/", "out/", "secret/")) for cloud in CLOUDS for name in JOBS]
     return approved, forged
 
 
