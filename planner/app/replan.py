@@ -336,8 +336,18 @@ def _grown(outlook: Outlook, shape: Shape) -> Outlook:
     more = len(shape) - len(outlook.lifetime_hours)
     if not more:
         return outlook
-    return Outlook(
-        lifetime_hours=np.append(outlook.lifetime_hours, [np.inf] * more),
-        return_hours=np.append(outlook.return_hours, [np.inf] * more),
-        usual_usd_per_hour=np.append(outlook.usual_usd_per_hour, shape.usd_per_hour[-more:]),
-    )
+    told = {
+        "lifetime_hours": np.inf,
+        "return_hours": np.inf,
+        "fresh_hours": np.inf,
+        "outage_hours": 0.0,
+        "up_share": 1.0,
+        "steady_hours": np.inf,
+    }
+    grown = {
+        name: np.append(column, [value] * more)
+        for name, value in told.items()
+        if (column := getattr(outlook, name)) is not None
+    }
+    usual = np.append(outlook.usual_usd_per_hour, shape.usd_per_hour[-more:])
+    return replace(outlook, **grown, usual_usd_per_hour=usual)

@@ -19,7 +19,7 @@ from planner.migration.costing import usd
 from planner.migration.steps import steps_of
 from planner.model.digest import digest
 from planner.model.migration import MigrationDiff, MigrationReason, Standing
-from planner.placement.describe import bound
+from planner.placement.describe import bound, day
 from planner.placement.fleet import Policy
 from planner.placement.fleet import plan as place
 from planner.placement.rank import RANKED
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from planner.model.workload import Workload
 
 ALL = 1000
-"""Ranked before it is cut to what a plan holds: the place that was decided on is always in it."""
+"""Ranked, before it is cut to what a plan holds, where the place that was decided on is not among the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +89,12 @@ def propose(d: Decided, ground: Ground) -> Proposal:
     ready = {shape.names[i] for i in judged.to if case.prepared[i]}
     if names[0] in ready:
         names = [n for n in names if n in ready]
-    fresh = _ranked_anew(d, ground, names)
     in_plan = names[0] in case.reviewed
-    plan = reviewed if in_plan else fresh
+    # ranking anew and giving ids costs fifty times the decision: only where there is something to review
+    plan = reviewed if in_plan else _ranked_anew(d, ground, names)
     listed = {p.offer_id: p for p in plan.ranked}
-    figures = {p.offer_id: p for p in fresh.ranked}
-    to = tuple(_with_figures(listed[n], figures.get(n)) for n in names if n in listed)
+    places = {shape.names[i]: i for i in judged.to}
+    to = tuple(_with_figures(listed[n], d, places[n]) for n in names if n in listed)
     stop = judged.stop_hours[judged.to[0]] * 60
     standing = _standing(case, shape, seen)
     added, removed = _grants(d, to[0], plan, ground)
@@ -153,11 +153,12 @@ def _ranked_anew(d: Decided, ground: Ground, names: Sequence[str]) -> PlacementP
         project=project,
         memory=ground.memory,
         as_of=ground.as_of,
-        top=ALL,
         standing={workload.name: Stands(offer_id=seen.run.offer_id)} if runs else {},
     )
     (placed,) = place([rest], market, ledger, policy)
     wanted = set(names)
+    if names[0] not in {p.offer_id for p in placed.ranked}:
+        (placed,) = place([rest], market, ledger, replace(policy, top=ALL))
     first = [p for p in placed.ranked if p.offer_id in wanted]
     others = [p for p in placed.ranked if p.offer_id not in wanted][: max(0, RANKED - len(first))]
     kept = sorted((*first, *others), key=lambda p: p.rank)
@@ -178,22 +179,26 @@ def remaining(workload: Workload, case: Case) -> Workload:
     return replace(workload, work=work, data=data, constraints=limits)
 
 
-def _with_figures(listed: Placement, fresh: Placement | None) -> Placement:
-    """The plan's own placement, priced as of now."""
-    if fresh is None:
-        return listed
-    names = (
-        "node_usd_per_hour",
-        "usd_per_hour",
-        "total_usd",
-        "lower_bound",
-        "compute_hours",
-        "finish_hours",
-        "terms",
-        "price_as_of",
-        "price_source",
+def _with_figures(listed: Placement, d: Decided, at: int) -> Placement:
+    """The plan's own placement, priced as of now, and with what the rest of the work costs there, the way to it included."""
+    shape, market = d.shape, d.shape.offers.market
+    i = int(shape.at[at])
+    overridden = i >= 0 and bool(shape.offers.overridden[i])
+    own = listed.price_as_of if i < 0 or overridden else day(int(market.price_day[int(shape.offers.row[i])]))
+    terms = tuple(replace(t, usd=-t.usd if t.usd is not None else None) for t in d.judged.terms_to(at))
+    hours = d.judged.numbers["work_hours"] / float(shape.work_rate[at])
+    hourly = usd(float(shape.price_usd_per_hour[at]))
+    return replace(
+        listed,
+        node_usd_per_hour=usd(float(shape.price_usd_per_hour[at]) / listed.nodes),
+        usd_per_hour=hourly,
+        total_usd=sum((t.usd for t in terms if t.usd is not None), Decimal(0)),
+        lower_bound=any(t.usd is None for t in terms),
+        compute_hours=usd(hours),
+        finish_hours=usd(hours + float(d.judged.options.stop_hours[at])),
+        terms=terms,
+        price_as_of=own,
     )
-    return replace(listed, **{name: getattr(fresh, name) for name in names})
 
 
 def _standing(case: Case, shape: Shape, seen: Seen) -> Standing:

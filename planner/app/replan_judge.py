@@ -19,6 +19,8 @@ from planner.model.migration import REASON_CODES, Kept, MigrationReason
 from planner.placement.feasible import Reject
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from planner.app.situation import Left
@@ -83,6 +85,8 @@ class Judged:
     stop_hours: Floats
     options: Options
     numbers: dict[str, float]
+    terms_to: Callable[[int], tuple[ScoreTerm, ...]]
+    """What the rest of the work costs at a candidate, and the way there, as terms of a placement but negative."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +209,7 @@ def _going(case: Case, table: _Table, decision: Decision, scope: Flags) -> Judge
         stop_hours=table.costs.stop_hours,
         options=table.options,
         numbers=_numbers(table, decision, first, gains),
+        terms_to=lambda at: _terms(table, at, None)[:-1],
     )
 
 
@@ -249,6 +254,7 @@ def _staying(case: Case, table: _Table, decision: Decision, scope: Flags) -> Jud
         stop_hours=table.costs.stop_hours,
         options=table.options,
         numbers=_numbers(table, decision, best, gains),
+        terms_to=lambda at: _terms(table, at, None)[:-1],
     )
 
 

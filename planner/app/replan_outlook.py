@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.app.situation import TAKEN
 from planner.migration.costing import Outlook, Shape, default_outlook
-from planner.migration.lifetimes import Past, expected
+from planner.migration.lifetimes import Past, expected, steady
 from planner.model.ledger import AvailabilityMemory, Failure
 from planner.model.readings import CapacityWord, series_of_offer
 from planner.model.record import moment
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from planner.app.situation import Seen as JobSeen
     from planner.migration.constants import Rule
+    from planner.migration.options import Floats
     from planner.model.ledger import Holding
     from planner.state.history_values import Quota, Seen, Steps
 
@@ -56,27 +57,53 @@ def outlook_of(shape: Shape, history: Remembers | None, now: datetime, rule: Rul
     if history is None or not len(shape):
         return found, False
     series = [series_of_offer(name) for name in shape.names]
-    since = now - LOOK_BACK
-    usual = shape.usd_per_hour.copy()
-    nodes = shape.workload.resources.nodes
-    for at, steps in ((series.index(name), steps) for name, steps in history.changes(series, since, now).items()):
-        # what an hour costs besides the nodes stays as it is now
-        typical = _typical(steps, now) * nodes
-        usual[at] += typical - shape.price_usd_per_hour[at]
+    since, nodes = now - LOOK_BACK, shape.workload.resources.nodes
+    told_prices = history.changes(series, since, now)
+    prices = [told_prices.get(name) for name in series]
+    found = replace(
+        found, usual_usd_per_hour=_usual(shape, prices, nodes, now), steady_hours=_steady(prices, rule, now)
+    )
     seen = history.capacity_changes([s for s, spot in zip(series, shape.spot, strict=True) if spot], since, now)
     past = _past([seen.get(name, ()) for name in series])
     if not len(past.pool):
-        return replace(found, usual_usd_per_hour=usual), False
+        return found, False
     told = expected(past, len(series), now.timestamp() / 3600, rule)
-    known = told.known & shape.spot
+    known, sure = told.known & shape.spot, ~shape.spot
     return (
-        Outlook(
+        replace(
+            found,
             lifetime_hours=np.where(known, told.lifetime_hours, found.lifetime_hours),
             return_hours=np.where(known & (told.return_hours > 0), told.return_hours, found.return_hours),
-            usual_usd_per_hour=usual,
+            # on demand nothing is taken back
+            fresh_hours=np.where(sure, np.inf, told.fresh_hours),
+            outage_hours=told.outage_hours,
+            up_share=np.where(sure, 1.0, told.up_share),
         ),
         bool(known.any()),
     )
+
+
+def _usual(shape: Shape, prices: Sequence[Steps | None], nodes: int, now: datetime) -> Floats:
+    """What an hour usually costs; besides the nodes' price it costs what it does now."""
+    usual = shape.usd_per_hour.copy()
+    for at, steps in enumerate(prices):
+        if steps is not None:
+            usual[at] += _typical(steps, now) * nodes - shape.price_usd_per_hour[at]
+    return usual
+
+
+def _steady(prices: Sequence[Steps | None], rule: Rule, now: datetime) -> Floats | None:
+    """How long the present price of each is expected to last, by how often it changed notably while it was observed; None where nothing was."""
+    told = [steps for steps in prices if steps is not None]
+    if not told:
+        return None
+    changes = np.zeros(len(prices))
+    for at, steps in enumerate(prices):
+        if steps is not None and len(steps.micro_usd) > 1:
+            before = steps.micro_usd[:-1].astype(np.float64)
+            changes[at] = np.count_nonzero(np.abs(np.diff(steps.micro_usd)) > rule.notable * before)
+    first = min(int(steps.at[0]) for steps in told)
+    return steady(changes, max(now.timestamp() - first / 1e6, 3600.0) / 3600, rule)
 
 
 def _typical(steps: Steps, now: datetime) -> float:

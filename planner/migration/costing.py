@@ -102,11 +102,15 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    """What the history leads to expect, one entry per candidate of a shape."""
+    """What the history leads to expect, one entry per candidate of a shape; as `Options` has it, None where there is no history."""
 
     lifetime_hours: Floats
     return_hours: Floats
     usual_usd_per_hour: Floats
+    fresh_hours: Floats | None = None
+    outage_hours: Floats | None = None
+    up_share: Floats | None = None
+    steady_hours: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,6 +285,10 @@ def options_of(shape: Shape, outlook: Outlook, costs: Costs, *, available: Flags
         return_hours=np.where(available, 0.0, outlook.return_hours),
         usual_usd_per_hour=outlook.usual_usd_per_hour,
         allowed=allowed,
+        fresh_hours=outlook.fresh_hours,
+        outage_hours=outlook.outage_hours,
+        up_share=outlook.up_share,
+        steady_hours=outlook.steady_hours,
     )
 
 

@@ -121,7 +121,7 @@ def test_an_interconnect_sensitive_job_never_changes_its_topology() -> None:
 
 def test_no_move_to_spot_that_leaves_too_little_slack() -> None:
     dear = {"market": market_of(10, 5), "runs_on": offer(capacity=CapacityType.ON_DEMAND)}
-    tight, roomy = (replace(JOB, constraints=limits(deadline_hours=hours)) for hours in (24.7, 30.0))
+    tight, roomy = (replace(JOB, constraints=limits(deadline_hours=hours)) for hours in (24.5, 30.0))
     (kept,) = Bench(**dear, job=tight).replan().kept
     assert Bench(**dear, job=roomy).replan().diffs
     assert kept.code == "SKY-MOVE-405"
