@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 NEVER = 1e9
 """USD of what cannot be done in time: more than any job costs, and far from where float32 would round it to infinity."""
-FINE = 0.08
+FINE = 0.12
 """Lifetimes and outages that differ by less are the same to the tables."""
 FINE_USD = 0.01
-BLOCK = 48
+BLOCK = 24
 """Tables are made a little larger than asked for, in blocks, so that the next question finds them."""
 KEPT_VALUES = 12_000_000
 """float32 values kept at most: 48 MB."""

@@ -39,7 +39,7 @@ class Rule:
     net_changeovers: float = 2.0
     slack_changeovers: float = 2.0
     prior_events: float = 3.0
-    prior_of_all: float = 1.0
+    prior_of_all: float = 3.0
     notable: float = 0.02
     longest_hours: float = 24.0
     longest_return_hours: float = 8.0

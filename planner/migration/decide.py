@@ -86,13 +86,19 @@ def failing(situation: Situation, options: Options, index: int, rule: Rule = DEF
     if running is None or index == running:
         return BEST, {}
     gains = gains_of(situation, options, rule, running)
+    return _failing(situation, options, index, rule, gains=gains, roomy=_roomy(situation, gains, options, rule))
+
+
+def _failing(
+    situation: Situation, options: Options, index: int, rule: Rule, *, gains: Gains, roomy: Flags
+) -> tuple[str, dict[str, float]]:
     numbers = _numbers(gains, options, index)
     tests = (
         (bool(options.available[index]), FULL),
         (bool(options.allowed[index]), FAILED),
         (gains.saving_usd[index] > EPSILON, BEST),
         (situation.since_move_hours >= rule.cool_down_hours, COOLS),
-        (bool(_roomy(situation, gains, options, rule)[index]), SHORT),
+        (bool(roomy[index]), SHORT),
         (gains.gain_usd[index] >= gains.threshold_usd, BELOW),
     )
     return next((code for passed, code in tests if not passed), SAVES), numbers
@@ -131,14 +137,11 @@ def _keep(situation: Situation, options: Options, rule: Rule, running: int) -> D
     if net is not None:
         return Decision(word=Word.MOVE, to=net, code=AT_RISK, numbers=_hours(situation, options, net))
     gains = gains_of(situation, options, rule, running)
-    others = options.available & options.allowed & (np.arange(len(options.names)) != running)
+    others = options.available & options.allowed
+    others[running] = False
+    roomy = _roomy(situation, gains, options, rule)
     best, second = _two(np.where(others, -gains.gain_usd, np.inf), options)
-    fine = (
-        others
-        & (gains.gain_usd >= gains.threshold_usd)
-        & (gains.saving_usd > EPSILON)
-        & _roomy(situation, gains, options, rule)
-    )
+    fine = others & (gains.gain_usd >= gains.threshold_usd) & (gains.saving_usd > EPSILON) & roomy
     if situation.since_move_hours < rule.cool_down_hours:
         fine[:] = False
     chosen, _ = _two(np.where(fine, -gains.gain_usd, np.inf), options)
@@ -149,7 +152,7 @@ def _keep(situation: Situation, options: Options, rule: Rule, running: int) -> D
         best, second = chosen, best if best != chosen else second
     if best is None:
         return Decision(word=Word.STAY, to=None, code=BEST, threshold_usd=gains.threshold_usd)
-    code, numbers = failing(situation, options, best, rule)
+    code, numbers = _failing(situation, options, best, rule, gains=gains, roomy=roomy)
     return Decision(
         word=Word.STAY if chosen is None else Word.MOVE,
         to=chosen,
@@ -252,13 +255,19 @@ def _roomy(situation: Situation, gains: Gains, options: Options, rule: Rule) -> 
 
 def _two(key: Floats, options: Options) -> tuple[int | None, int | None]:
     """The best two by key, ties by name; infinite keys are none."""
-    found = np.flatnonzero(np.isfinite(key))
-    if not len(found):
+    best = _first(key, options)
+    if best is None:
         return None, None
-    names = options.names
-    nearest = [int(at) for at in found[np.argsort(key[found], kind="stable")][:16]]
-    order = sorted(nearest, key=lambda at: (float(key[at]), names[at]))
-    return order[0], order[1] if len(order) > 1 else None
+    rest = key.copy()
+    rest[best] = np.inf
+    return best, _first(rest, options)
+
+
+def _first(key: Floats, options: Options) -> int | None:
+    least = key.min(initial=np.inf)
+    if not np.isfinite(least):
+        return None
+    return min((int(at) for at in np.flatnonzero(key == least)), key=lambda at: options.names[at])
 
 
 def _hours(situation: Situation, options: Options, net: int) -> dict[str, float]:
