@@ -7,8 +7,9 @@ is what was known at T: a reading that came later than T is not in it, unless it
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -89,7 +90,8 @@ def _standing(rows: Sequence[Any], at: int | None) -> Quotes:
     if len(first) == len(names):
         chosen, least = np.arange(len(names)), prices
     else:
-        picked = [_of_sources(range(a, b), prices, seen) for a, b in zip(first, [*first[1:], len(names)], strict=True)]
+        plain = prices.tolist(), seen.tolist()
+        picked = [_of_sources(range(a, b), *plain) for a, b in zip(first, [*first[1:], len(names)], strict=True)]
         chosen = np.array([k for k, _ in picked], dtype=np.int64)
         least = np.array([low for _, low in picked], dtype=np.int64)
     return Quotes(
@@ -102,13 +104,11 @@ def _standing(rows: Sequence[Any], at: int | None) -> Quotes:
     )
 
 
-def _of_sources(rows: Iterable[int], prices: Whole, seen: Whole) -> tuple[int, int]:
+def _of_sources(rows: range, prices: list[int], seen: list[int]) -> tuple[int, int]:
     """Which row stands, and the least price of a fresh one."""
-    rows = list(rows)
-    last = max(int(seen[k]) for k in rows)
-    fresh = [k for k in rows if seen[k] + DAY >= last]
-    best = max(fresh, key=lambda k: (int(prices[k]), int(seen[k]), -k))
-    return best, min(int(prices[k]) for k in fresh)
+    last = max(seen[rows.start : rows.stop])
+    fresh = [(prices[k], seen[k], -k) for k in rows if seen[k] + DAY >= last]
+    return -max(fresh)[2], min(fresh)[0]
 
 
 def changes(connection: Connection, series: Sequence[str], since: int, until: int) -> dict[str, Steps]:
@@ -235,6 +235,12 @@ def failures(connection: Connection, since: int, at: int, series: Sequence[str] 
     return tuple(map(_seen, rows))
 
 
+@lru_cache(maxsize=4096)
+def _iso(at: int) -> str:
+    """Of one poll many words."""
+    return stamp(when(at))
+
+
 def _seen(row: Any) -> Seen:
     series, source, at, word, detail = row
-    return Seen(series=series, word=CapacityWord(word), at=stamp(when(at)), detail=detail, source=source)
+    return Seen(series=series, word=CapacityWord(word), at=_iso(at), detail=detail, source=source)
