@@ -263,10 +263,11 @@ class TestPrices:
         assert (name(H100, ONE), "on_demand", "12:00") not in found
         assert codes(fed) == {"SKY-CAT-116"}
 
-    def test_what_is_paid_by_use_is_not_the_hours(self, bed):
+    @pytest.mark.parametrize("unit", ["request", "hour"])
+    def test_what_is_paid_by_use_is_not_the_hours(self, bed, unit):
         costs = bed.api.costs[NORTH, H100, ONE, False]["total_costs"]
         general = {"total": {"cost": "0.01"}}
-        costs.insert(0, {"aggregation_unit": {"unit": "request", "unit_type": 2}, "general": general})
+        costs.insert(0, {"aggregation_unit": {"unit": unit, "unit_type": 2}, "general": general})
         assert prices(bed)[0][name(H100, ONE), "on_demand", "12:00"] == Decimal("3.85")
 
 
@@ -368,6 +369,12 @@ class TestCapacity:
         found = words(bed)
         assert found[name(H100, ONE), "on_demand"] == (CapacityWord.AVAILABLE, "MEDIUM", "11:50")
         assert found[name(H100, ONE), "spot"] == (CapacityWord.AVAILABLE, "HIGH", "11:58")
+
+    @pytest.mark.parametrize("turn", [1, -1])
+    def test_of_two_fabrics_alike_the_newer_word_counts(self, bed, turn):
+        times = ["2026-11-30T11:40:00Z", "2026-11-30T11:59:00Z"][::turn]
+        bed.api.advice = [advice(NORTH, H100, ONE, preemptible=level("HIGH", at)) for at in times]
+        assert words(bed)[name(H100, ONE), "spot"] == (CapacityWord.AVAILABLE, "HIGH", "11:59")
 
     @pytest.mark.parametrize("state", ["STALE", "UNKNOWN"])
     def test_what_is_stale_says_nothing_of_now(self, bed, state):
