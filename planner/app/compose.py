@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from planner.app.lookup import (
     DEFAULT_PROVIDER_VERSIONS,
@@ -83,17 +83,28 @@ def _base(kind: str, name: str, workload: Workload | None, placement: Placement,
     }
 
 
-def place_name(placement: Placement) -> str:
+class Place(Protocol):
+    """Where nodes stand: a placement, or a part of a run."""
+
+    @property
+    def cloud(self) -> str: ...  # noqa: D102 - the names say it
+    @property
+    def target(self) -> str: ...  # noqa: D102
+    @property
+    def region(self) -> str: ...  # noqa: D102
+
+
+def place_name(placement: Place) -> str:
     """`CLOUD-TARGET-REGION`: targets of two clouds may share a name, and Google and Nebius share names of regions."""
     return f"{placement.cloud}-{placement.target}-{placement.region}"
 
 
-def network_name(placement: Placement) -> str:
+def network_name(placement: Place) -> str:
     """`net-CLOUD-TARGET-REGION`."""
     return f"net-{place_name(placement)}"
 
 
-def access_name(job: str, placement: Placement) -> str:
+def access_name(job: str, placement: Place) -> str:
     """`acc-NAME--CLOUD-TARGET-REGION`.  No job has `--` in its name, so that `a` on target `aws-b` and `a-aws` on `b` stay apart."""
     return f"acc-{job}--{place_name(placement)}"
 

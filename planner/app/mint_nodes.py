@@ -14,25 +14,17 @@ from typing import Final
 from modules.azure.names import resource_name
 from modules.gcp.names import account_id
 from modules.text import fit
-from planner.app.compose import access_name, network_name
+from planner.app.compose import Place, access_name, network_name
 from planner.model.offer import Cloud
 from planner.model.plan import Placement, PlacementPlan
 from planner.model.project import Project, Target
 from planner.model.runtime import NodeIdentity
+from planner.model.server import KnownPrincipal
 
 _ROLE: Final = re.compile(r"arn:[a-z-]+:iam::([0-9]{12}):role/(?:.*/)?([^/]+)")
 _MANAGED: Final = re.compile(
     r"/subscriptions/([^/]+)/resourcegroups/([^/]+)/providers/microsoft\.managedidentity/userassignedidentities/([^/]+)"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownPrincipal:
-    """What the operator says of a job's node identity where its name does not tell: by job and target."""
-
-    job: str
-    target: str
-    principal: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +41,15 @@ class NodeNames:
         """
         return next((found for found in _pieces(plan.ranked) if self._is(plan.name, found[1], who)), None)
 
-    def _is(self, job: str, piece: Placement, who: NodeIdentity) -> bool:
+    def denies(self, job: str, place: Place, who: NodeIdentity) -> bool:
+        """Whether that identity is known to be none of the job's nodes there.  False where nothing tells: Nebius without `principals`, a target without account."""
+        told = [p.principal for p in self.principals if (p.job, p.target) == (job, place.target)]
+        named = who.cloud != Cloud.NEBIUS and any(
+            t.account for t in self.project.targets if (t.cloud.value, t.name) == (place.cloud, place.target)
+        )
+        return bool(told or named) and not self._is(job, place, who)
+
+    def _is(self, job: str, piece: Place, who: NodeIdentity) -> bool:
         if not who.principal or who.cloud != piece.cloud:
             return False
         told = [p.principal for p in self.principals if (p.job, p.target) == (job, piece.target)]
@@ -61,7 +61,7 @@ class NodeNames:
             return False
         return self._named(job, piece, target, who)
 
-    def _named(self, job: str, piece: Placement, target: Target, who: NodeIdentity) -> bool:
+    def _named(self, job: str, piece: Place, target: Target, who: NodeIdentity) -> bool:
         project, stack = self.project.name, access_name(job, piece)
         match Cloud(piece.cloud):
             case Cloud.AWS:

@@ -36,6 +36,7 @@ def command(settings_file: Path, listen: str | None, project_file: Path | None, 
     SKYPLAN_OIDC_CLIENT_SECRET is for issuers that want one. Prometheus reads /metrics as a person with any role does.
     """
     from planner.app import review, wire
+    from planner.app.mint_nodes import NodeNames
     from planner.model.diagnostic import Diagnostic
     from planner.model.errors import MissingPart
     from planner.server.settings_file import read
@@ -66,6 +67,7 @@ def command(settings_file: Path, listen: str | None, project_file: Path | None, 
             clock=clock.now,
             project=project.name,
             accounts={(t.cloud.value, t.name): t.account for t in project.targets if t.account},
+            names=NodeNames(project=project, principals=settings.principals),
         )
         at = run.bound(settings.listen, "name another place with `--listen HOST:PORT` (port 0: a free one)")
 

@@ -96,6 +96,15 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnownPrincipal:
+    """What the operator says of a job's node identity where its name does not tell: by job and target."""
+
+    job: str
+    target: str
+    principal: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     """server.yaml, read.
 
@@ -104,6 +113,7 @@ class ServerSettings:
     tls           (certificate file, key file)
     broker_url    told to nodes when they join; None where nothing is minted
     rates         (route group, requests per second and caller)
+    principals    whose nodes run as whom, where a name does not tell
     """
 
     url: str
@@ -113,3 +123,4 @@ class ServerSettings:
     people: PeopleTrust | None = None
     broker_url: str | None = None
     rates: tuple[tuple[str, float], ...] = field(default=(("join", 1.0), ("node", 20.0), ("people", 20.0)))
+    principals: tuple[KnownPrincipal, ...] = ()

@@ -21,14 +21,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from planner.app.mint_nodes import KnownPrincipal
 from planner.model.diagnostic import Location, ordered
 from planner.model.errors import InputError
 from planner.model.project import Project
-from planner.model.server import IdentityTrust
+from planner.model.server import IdentityTrust, KnownPrincipal
 from planner.server.settings_file import text_of
 from planner.spec.fields import Fields, Report
-from planner.spec.server import identity_trust, is_loopback, listen_place, service, tls_files
+from planner.spec.server import identity_trust, is_loopback, listen_place, principals, service, tls_files
 from planner.spec.yaml_lines import Mapping, Node, documents
 
 CODE: Final = "SKY-RUN-520"
@@ -77,7 +76,7 @@ def _settings(f: Fields, folder: Path, project: Project) -> BrokerSettings | Non
     tls = tls_files(f)
     identity = _identity(f, folder, url or "")
     hierarchical = f.words("hierarchical_accounts", lambda path, node: _account(f.report, path, node))
-    principals = tuple(p for one in f.records("principals") if (p := _principal(one)) is not None)
+    known = principals(f)
     if listen is not None and not is_loopback(listen[0]) and tls is None and "tls" not in f.node.entries:
         hint = "add `tls: {certificate: FILE, key: FILE}`, or listen on 127.0.0.1 behind a proxy that has TLS"
         f.report.error(
@@ -91,7 +90,7 @@ def _settings(f: Fields, folder: Path, project: Project) -> BrokerSettings | Non
     _apart(f, url, identity, project)
     beside = (str(folder / tls[0]), str(folder / tls[1])) if tls else None
     return BrokerSettings(
-        url=url, listen=listen, identity=identity, tls=beside, principals=principals, hierarchical=hierarchical
+        url=url, listen=listen, identity=identity, tls=beside, principals=known, hierarchical=hierarchical
     )
 
 
@@ -126,14 +125,6 @@ def _identity(f: Fields, folder: Path, url: str) -> IdentityTrust:
         f.report.error(where, CODE, "no platform is believed about its machines, so no node can have a lease", hint)
     ca_file = str(folder / found.ca_file) if found.ca_file else None
     return replace(found, one_time=False, ca_file=ca_file)
-
-
-def _principal(f: Fields) -> KnownPrincipal | None:
-    job = f.text("job", required="name the job")
-    target = f.text("target", required="name the target of skyplan.yaml that its nodes are in")
-    principal = f.text("principal", required="write the nodes' identity as the platform does")
-    f.finish()
-    return KnownPrincipal(job=job, target=target, principal=principal) if job and target and principal else None
 
 
 def _account(report: Report, path: str, node: Node) -> str | None:

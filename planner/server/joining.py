@@ -52,15 +52,19 @@ def join(services: Services, wanted: bodies.Join, seat: Seat) -> bodies.Joined:
 
 def _of_its_account(services: Services, seat: Seat, identity: NodeIdentity) -> None:
     """In an account of his own anybody can make what names a machine as he likes: a session of a role, another machine of that name.  Raises Refused."""
-    if not identity.account:
+    if not (identity.account or identity.principal):
         return
     run = next((r for r in services.record.runs(seat.job) if r.generation == seat.generation), None)
     if run is None or not 0 <= seat.rank < run.nodes:
         return  # refused by the record, in its own words
     place = run.part_of(seat.rank)
     account = services.accounts.get((place.cloud, place.target))
-    if account is not None and account.lower() != identity.account.lower():
+    if account is not None and identity.account and account.lower() != identity.account.lower():
         raise Refused(Refusal.IDENTITY, f"the proof is of another account than that of {place.cloud}:{place.target}")
+    # where the platform does not say which machine it is, whom it runs as must: any machine of the account could name another
+    unnamed = identity.principal and not identity.instance_id
+    if unnamed and services.names is not None and services.names.denies(seat.job, place, identity):
+        raise Refused(Refusal.IDENTITY, f"the proof is of another identity than that of {seat.job}'s nodes")
 
 
 def renew(services: Services, token_sha256: str) -> bodies.Joined:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from planner.model.server import ServerSettings
 
 if TYPE_CHECKING:
+    from planner.app.mint_nodes import NodeNames
     from planner.server.identity import Verifier
     from planner.state.record import Record
     from planner.state.runtime import Runtime
@@ -22,6 +23,7 @@ class Services:
     verifiers  by scheme of a proof (docs/node-protocol.md); a scheme that is not here is refused
     clock      the time in UTC
     accounts   by (cloud, target) the account whose machines are the target's; a target that is not here may have any
+    names      which identities nodes have; None where nothing tells
     """
 
     record: Record
@@ -31,3 +33,4 @@ class Services:
     clock: Callable[[], datetime]
     project: str
     accounts: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    names: NodeNames | None = None

@@ -24,19 +24,13 @@ def server_schema() -> Schema:
         identity=_identity(),
         people=_people(),
         rates=record("Limits; by group of routes.", (), **dict.fromkeys(GROUPS, _RATE)),
+        principals=_principals(),
     )
     return {"$schema": DIALECT, "title": "skyplan server (server.yaml)"} | optional(settings)
 
 
 def broker_schema() -> Schema:
     """The settings of `skyplan broker`."""
-    principal = record(
-        "Of a job's nodes in a target.",
-        ("job", "target", "principal"),
-        job=text("The job.", "train"),
-        target=text("The target of skyplan.yaml.", "neb"),
-        principal=text("The nodes' identity as the platform writes it.", "serviceaccount-e00…"),
-    )
     account = text("Its name.", "acmeckpt", pattern="^[a-z0-9]{3,24}$")
     settings = record(
         "Whom a broker believes about machines, and where it listens.",
@@ -45,16 +39,27 @@ def broker_schema() -> Schema:
         listen=text("HOST:PORT; off loopback only with `tls`.", "0.0.0.0:443", pattern=":[0-9]+$"),
         tls=_tls(),
         identity=_identity(),
-        principals={
-            "type": "array",
-            "items": principal,
-            "description": "Identities whose names do not tell whose they are: Nebius.",
-        },
+        principals=_principals(),
         hierarchical_accounts=listed(
             account, "Azure's storage accounts with hierarchical namespace, where they do not tell."
         ),
     )
     return {"$schema": DIALECT, "title": "skyplan broker (broker.yaml)"} | optional(settings)
+
+
+def _principals() -> Schema:
+    principal = record(
+        "Of a job's nodes in a target.",
+        ("job", "target", "principal"),
+        job=text("The job.", "train"),
+        target=text("The target of skyplan.yaml.", "neb"),
+        principal=text("The nodes' identity as the platform writes it.", "serviceaccount-e00…"),
+    )
+    return {
+        "type": "array",
+        "items": principal,
+        "description": "Identities whose names do not tell whose they are: Nebius.",
+    }
 
 
 def _tls() -> Schema:

@@ -17,6 +17,7 @@ from planner.model.server import (
     GOOGLE_KEYS,
     MICROSOFT_KEYS,
     IdentityTrust,
+    KnownPrincipal,
     PeopleTrust,
     Role,
     RoleBinding,
@@ -80,6 +81,7 @@ def _settings(f: Fields) -> ServerSettings | None:
     broker = f.read("broker", service)
     identity = identity_trust(f, url or "")
     rates = _rates(f)
+    known = principals(f)
     at = f.report.places.get("listen") or f.node.at
     if not is_loopback(listen[0]):
         if tls is None and "tls" not in f.node.entries:
@@ -95,8 +97,28 @@ def _settings(f: Fields) -> ServerSettings | None:
     if url is None:
         return None
     return ServerSettings(
-        url=url, listen=listen, tls=tls, identity=identity, people=people, broker_url=broker, rates=rates
+        url=url,
+        listen=listen,
+        tls=tls,
+        identity=identity,
+        people=people,
+        broker_url=broker,
+        rates=rates,
+        principals=known,
     )
+
+
+def principals(f: Fields) -> tuple[KnownPrincipal, ...]:
+    """`principals`: whose nodes run as whom."""
+    return tuple(p for one in f.records("principals") if (p := _principal(one)) is not None)
+
+
+def _principal(f: Fields) -> KnownPrincipal | None:
+    job = f.text("job", required="name the job")
+    target = f.text("target", required="name the target of skyplan.yaml that its nodes are in")
+    principal = f.text("principal", required="write the nodes' identity as the platform does")
+    f.finish()
+    return KnownPrincipal(job=job, target=target, principal=principal) if job and target and principal else None
 
 
 def tls_files(f: Fields) -> tuple[str, str] | None:

@@ -12,7 +12,7 @@ from typing import Any
 from planner.app.compose import access_name, network_name
 from planner.app.mint import Asking, Broker
 from planner.app.mint_keys import BoundKeys
-from planner.app.mint_nodes import KnownPrincipal, NodeNames
+from planner.app.mint_nodes import NodeNames
 from planner.app.mint_plans import ApprovedPlans
 from planner.app.mint_rules import Wanted
 from planner.app.rights import grants_digest, placement_grants, placement_paths
@@ -22,6 +22,7 @@ from planner.model.plan import Placement, PlacementPlan, PlanStatus, to_document
 from planner.model.project import ControlPlane, Project, Target
 from planner.model.record import Run
 from planner.model.runtime import CredentialIssue, NodeIdentity, Refusal, Refused, Seat
+from planner.model.server import KnownPrincipal
 from planner.model.workload import CheckpointPolicy, Constraints, Dataset, ObjectPrefix, Output, Store, Workload
 from planner.spec.normal import workload_document
 from tests import builders

@@ -9,12 +9,13 @@ import pytest
 from planner.app import inputs, plan, synth
 from planner.app.mint import Asking, Broker
 from planner.app.mint_keys import BoundKeys
-from planner.app.mint_nodes import KnownPrincipal, NodeNames
+from planner.app.mint_nodes import NodeNames
 from planner.app.mint_plans import ApprovedPlans
 from planner.app.mint_rules import Wanted
 from planner.clouds.mint.fake import FakeMinters
 from planner.model.offer import Cloud
 from planner.model.runtime import NodeIdentity, Seat
+from planner.model.server import KnownPrincipal
 from planner.model.stack import AccessInput
 from tests.stacks import golden_jobs
 from tests.unit.server.broker.bed import KEY, NOW, Ledger, write

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from planner.app.mint_nodes import KnownPrincipal
 from planner.model.errors import InputError
 from planner.model.project import ControlPlane
-from planner.model.server import GOOGLE_ISSUER
+from planner.model.server import GOOGLE_ISSUER, KnownPrincipal
 from planner.server.broker_settings import BrokerSettings, parse_broker
 from tests.unit.server.broker.bed import PROJECT, SUBSCRIPTION
 
