@@ -95,6 +95,7 @@ def propose(d: Decided, ground: Ground) -> Proposal:
     listed = {p.offer_id: p for p in plan.ranked}
     places = {shape.names[i]: i for i in judged.to}
     to = tuple(_with_figures(listed[n], d, places[n]) for n in names if n in listed)
+    plan_digest = plan.digest
     stop = judged.stop_hours[judged.to[0]] * 60
     standing = _standing(case, shape, seen)
     added, removed = _grants(d, to[0], plan, ground)
@@ -118,7 +119,7 @@ def propose(d: Decided, ground: Ground) -> Proposal:
             new=f"{to[0].nodes} x {to[0].instance_type} {to[0].capacity.replace('_', '-')} in {to[0].zone or to[0].region}",
             minutes=_minutes(case, judged, shape),
         ),
-        plan_digest=plan.digest,
+        plan_digest=plan_digest,
         reviewed=in_plan,
         prepared=names[0] in ready,
         resources_added=_added(to[0], plan, d.workload, ground),
@@ -128,7 +129,7 @@ def propose(d: Decided, ground: Ground) -> Proposal:
         inputs={
             "as_of": ground.as_of,
             "market": ground.read.market.digest,
-            "plan": reviewed.digest,
+            "plan": plan_digest if in_plan else reviewed.digest,
             "record": ground.record_digest,
             "constants": rule_digest(ground.rule),
             "work_left": case.left.words,
@@ -237,13 +238,17 @@ def _grants(
 
 def _added(to: Placement, plan: PlacementPlan, workload: Workload, ground: Ground) -> tuple[str, ...]:
     """Addresses of what the new compute stack makes; just the stack where nobody can write it out."""
+    if ground.synth is None:
+        return tuple(
+            f"{compose.compute_name(workload.name, 'N', piece.cloud if to.parts else '')}: {piece.nodes} nodes"
+            for piece in to.pieces
+        )
     sets = compose.stack_sets(plan.ranked, to, workload, ground.read.project, ground.read.market, generation=None)
     out: list[str] = []
     for stacks in sets:
         part = stacks.compute.cloud.value if stacks.compute.tunnel else ""
         name = compose.compute_name(workload.name, "N", part)
-        document: Mapping[str, Any] = ground.synth(stacks.compute) if ground.synth else dict[str, Any]()
-        out += _addresses(name, document) or [f"{name}: {stacks.compute.nodes} nodes"]
+        out += _addresses(name, ground.synth(stacks.compute)) or [f"{name}: {stacks.compute.nodes} nodes"]
     return tuple(out)
 
 
