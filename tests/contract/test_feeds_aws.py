@@ -244,6 +244,19 @@ class TestPrices:
         assert found.source == "EC2 spot price history"
         assert moment(spot(bed, EAST, "use1-az1", P5).observed_at) == NOW - timedelta(days=60), "a flat price is old"
 
+    @pytest.mark.parametrize("turned", [False, True])
+    def test_a_change_while_we_ask_is_newer_than_what_held_before(self, bed, turned):
+        bed.market["spot"][EAST]["us-east-1a"][P5].append([at(seconds=-30), "27.0"])
+        bed.sell(turned=turned)
+        assert spot(bed, EAST, "use1-az6", P5).usd_per_hour == Decimal("27.0")
+
+    def test_what_holds_now_is_not_read_out_of_three_months_of_changes(self, bed):
+        bed.market["spot"][EAST]["us-east-1a"][P5] = [[at(hours=h), f"{20 + h / 100}"] for h in range(1, 200)]
+        bed.sell(page=1)
+        before = bed.calls()
+        assert spot(bed, EAST, "use1-az6", P5).usd_per_hour == Decimal("20.01")
+        assert bed.calls() - before < 60
+
     def test_a_history_is_every_change_since_then_and_none_before(self, bed):
         (fed,) = read(
             bed.feed(Waits().again()), "prices", bed.wanted(regions=(EAST,), since=NOW - timedelta(days=4))
