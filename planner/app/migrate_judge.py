@@ -33,7 +33,8 @@ def judge(diff: MigrationDiff, places: Places, ports: Ports) -> None:
         raise StalePlan(ordered(found))
     against = [(p, why) for p, why in places.open(ports, ports.record.runs(diff.job)) if why]
     if len(against) == len(places.to):
-        raise StalePlan([Diagnostic(code="SKY-MOVE-408", summary=f"{p.offer_id}: {why}") for p, why in against])
+        codes = {p.offer_id: "SKY-MOVE-422" if p.offer_id in places.barred else "SKY-MOVE-408" for p in places.to}
+        raise StalePlan([Diagnostic(code=codes[p.offer_id], summary=f"{p.offer_id}: {why}") for p, why in against])
 
 
 def standing(runs: tuple[Run, ...]) -> Run | None:

@@ -64,7 +64,7 @@ def review(
     )
     prices, workload = revalidate.prices_now(diff.to, today, now), workload_from_document(plan.job)
     moved = {p.offer_id: revalidate.price(p, prices, workload, given.project) for p in diff.to}
-    barred = {offer: problems[0].summary for offer, problems in moved.items() if problems}
+    barred = {offer: problems[0].summary.removeprefix(f"{offer}: ") for offer, problems in moved.items() if problems}
     return Order(job=diff.job, diff=diff, plan=plan, barred=barred, waits=waits, lease_timeout=lease_timeout)
 
 

@@ -72,7 +72,7 @@ def command(
     diff = reviewing.read_diff(file) if file is not None else None
     if graph is not None:
         return _draw(diff, graph)
-    setting = review.setting(project_file, catalog)
+    setting = review.setting(project_file, catalog, priced=True)
     reviewing.needs_control(setting)
     waits = Waits.each(timeout) if timeout is not None else Waits()
     with progress(quiet=quiet or as_json) as tell, ending_politely():

@@ -288,3 +288,15 @@ def test_new_nodes_that_are_lost_before_the_cut_turn_it_back(world: MoveWorld) -
     assert (found.status, [d.code for d in found.problems]) == (MigrationStatus.REVERTED, ["SKY-MOVE-420"])
     assert world.generations() == {1: 2}
     assert runs(world)[1] is RunStatus.RUNNING
+
+
+def test_a_place_whose_price_moved_is_not_gone_to(world: MoveWorld) -> None:
+    diff = world.diff()
+    first, second = (p.offer_id for p in diff.to)
+    with pytest.raises(StalePlan) as refused:
+        world.migrate(diff, barred={first: "dearer", second: "dearer"})
+    assert [d.code for d in refused.value.diagnostics] == ["SKY-MOVE-422", "SKY-MOVE-422"]
+    found = world.migrate(diff, barred={first: "dearer"})
+    assert found is not None
+    assert found.run is not None
+    assert found.run.offer_id == second
