@@ -56,9 +56,9 @@ PROJECT = "project: acme\ntargets:\n  - {name: prod, cloud: aws, regions: [us-ea
 JOB_FILE = """\
 name: train
 resources: {accelerators: T4:1, nodes: 1, capacity: [on_demand]}
-work: {hours: 2, on: T4:1, nodes: 1}
+work: {hours: 200, on: T4:1, nodes: 1}
 run: python train.py
-checkpoint: {uri: s3://acme-ckpt/train/, region: us-east-1, size: 1GB, every: 15m}
+checkpoint: {uri: s3://acme-ckpt/train/, region: us-east-1, size: 100MB, every: 1h}
 constraints: {clouds: [aws], instance_types: [g4dn.xlarge]}
 """
 
