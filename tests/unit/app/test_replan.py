@@ -385,3 +385,26 @@ def test_a_bucket_whose_place_is_not_known_keeps_the_job_in_its_region() -> None
     (kept,) = Bench(**CHEAP_WEST, job=nowhere).replan().kept
     assert (kept.code, kept.best) == ("SKY-MOVE-409", offer("us-west-2"))
     assert figures(kept.terms)["checkpoint_egress"] is None, "unknown is never 0"
+
+
+def test_what_the_market_has_lost_or_lies_in_several_clouds_is_priced_as_it_was_launched() -> None:
+    for offer_id in (offer("us-gone-1"), f"{offer()} x1 + {offer('us-west-2')} x1"):
+        bench = Bench(**CHEAP_WEST)
+        bench.replace_run(offer_id=offer_id, pool="aws:default/gone/p4de/spot", usd_per_hour=Decimal(14))
+        (diff,) = bench.replan().diffs
+        assert diff.to[0].offer_id == offer("us-west-2")
+        assert diff.standing.usd_per_hour == 14
+        assert diff.standing.offer_id == offer_id
+
+
+def test_a_diff_is_what_migrate_will_take() -> None:
+    for given in (CHEAP_WEST, {"market": market_of(10, 10, north=4.0), "at_planning": market_of()}):
+        bench = Bench(**given)
+        (one,) = bench.replan().proposals
+        plan = one.plan if one.new_plan else bench.plan
+        assert plan.digest == one.diff.plan_digest
+        assert {(p.offer_id, p.placement_id) for p in one.diff.to} <= {
+            (p.offer_id, p.placement_id) for p in plan.ranked
+        }
+        standing = (one.diff.standing.generation, one.diff.standing.placement_id)
+        assert standing == (bench.run.generation, bench.run.placement_id)
