@@ -187,8 +187,8 @@ def _with_prices(
     where = Location(str(request.files[0]))
 
     def warn(text: str) -> None:
-        words = f"{trace.name}: {text}"
-        warnings.append(Diagnostic(code=CODE, summary=words, location=where, severity=Severity.WARNING))
+        words, hint = f"{trace.name}: {text}", "give --on-demand-usd"
+        warnings.append(Diagnostic(code=CODE, summary=words, location=where, hint=hint, severity=Severity.WARNING))
 
     spot, listed = trace.spot_usd_h, trace.on_demand_usd_h
     if np.isnan(spot).all():
@@ -201,7 +201,7 @@ def _with_prices(
     elif np.isnan(listed).all():
         found = _catalog_price(catalog, trace.instance)
         if found is None:
-            warn("no on-demand price: no safety net, deadlines may be missed; --on-demand-usd gives one")
+            warn("no on-demand price: no safety net, deadlines may be missed")
         else:
             listed = np.full_like(listed, found)
             warn(f"no on-demand price in it: the catalog's lowest for {trace.instance} stands, ${found:.4g}/h")

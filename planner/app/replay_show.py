@@ -25,11 +25,11 @@ DRAWN = ("skyplan", "failover", "uniform-progress-failover", "skynomad", "net-ga
 def heading(cell: Cell) -> str:
     """What the table is of."""
     trace, terms = cell.trace, cell.terms
-    skipped = f", {cell.impossible} windows left out that nothing can finish" if cell.impossible else ""
+    skipped = f", {_count(cell.impossible, 'window')} left out that nothing can finish" if cell.impossible else ""
     return (
-        f"{trace.name}: {trace.instance or 'instances'} in {len(trace.zones)} zones of {len(cell.market.regions)} regions, {trace.hours / 24:.1f} days; "
+        f"{trace.name}: {trace.instance or 'instances'} in {_count(len(trace.zones), 'zone')} of {_count(len(cell.market.regions), 'region')}, {trace.hours / 24:.1f} days; "
         f"{terms.work_hours:g} h of work in {terms.deadline_hours:g} h, checkpoint {terms.checkpoint_gb:g} GB, cold start {terms.cold_minutes:g} min; "
-        f"{len(cell.begins)} windows{skipped}"
+        f"{_count(len(cell.begins), 'window')}{skipped}"
     )
 
 
@@ -70,6 +70,10 @@ def plots(cell: Cell) -> dict[str, str]:
             lanes, ticks=cell.market.deadline, tick_hours=cell.market.tick_hours, title=title
         ),
     }
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _telling(cell: Cell) -> int:
