@@ -10,9 +10,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import event, insert, select, update
+from sqlalchemy.exc import DisconnectionError
 
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import StateConflict
@@ -50,13 +52,19 @@ class History:
         self._engine = engine
         self._project = project
         self._lines: dict[tuple[str, str], int] = {}
+        event.listen(engine, "connect", self._forget)
 
     @classmethod
     def open(cls, url: str, project: str, *, upgrade: bool = True, make: bool = True) -> History:
         """Connect, and migrate where `upgrade`; `make` where there is none.  Raises MissingPart, InputError."""
-        # a file is opened each time (0.3 ms): one that was put in its place is then the one that is written to
-        kept = 0 if url.startswith("sqlite") else 1
-        return cls(open_engine(url, upgrade=upgrade, make=make, connections=kept), project)
+        engine = open_engine(url, upgrade=upgrade, make=make, connections=1)
+        if engine.dialect.name == "sqlite":
+            _only_of_this_file(engine)
+        return cls(engine, project)
+
+    def _forget(self, _connection: Any, _record: Any) -> None:
+        """Another connection may be to another record."""
+        self._lines = {}
 
     def close(self) -> None:
         """Let the database go."""
@@ -72,12 +80,11 @@ class History:
         `live`: what the source says now, so that a price counts as confirmed at `now`, whenever it was set.  Otherwise it is recorded history:
         it counts as known at its own time.
         """
-        try:
-            with writing(self._engine) as connection:
-                return Recording(connection, self._lines, now=now, live=live).take(readings)
-        except BaseException:
-            self._lines.clear()  # numbers that were given in it are not
-            raise
+        with writing(self._engine) as connection:
+            lines = dict(self._lines)  # numbers that are given count once the transaction is done
+            done = Recording(connection, lines, now=now, live=live).take(readings)
+        self._lines = lines
+        return done
 
     def as_of(self, at: datetime | None = None, series: Sequence[str] | None = None) -> Quotes:
         """Prices of those series, or all: as of `at`, by what was known then; now where None.  Raises Unavailable."""
@@ -194,3 +201,26 @@ class History:
 def _move(row: Mapping[Any, Any]) -> Move:
     names = ("id", "job", "from_generation", "to_generation", "reason", "status", "at", "version")
     return Move(document=json.loads(row["document"]), **{name: row[name] for name in names})
+
+
+def _only_of_this_file(engine: Engine) -> None:
+    """A connection is kept (opening one takes longer than a price), but not past its file: a record that is put in its place is the one that is then used."""
+    path = engine.url.database or ""
+
+    def made(_connection: Any, record: Any) -> None:
+        record.info["file"] = _identity(path)
+
+    def taken(_connection: Any, record: Any, _proxy: Any) -> None:
+        if record.info.get("file") != _identity(path):
+            raise DisconnectionError("another file lies in its place")
+
+    event.listen(engine, "connect", made)
+    event.listen(engine, "checkout", taken)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

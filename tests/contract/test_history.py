@@ -259,6 +259,28 @@ def test_quotas_are_the_projects_own(history: History, made: str) -> None:
     other.close()
 
 
+def test_a_record_put_in_anothers_place_is_the_one_that_is_used(tmp_path: Path) -> None:
+    path = tmp_path / "record.sqlite"
+    history, other = History.open(f"sqlite:///{path}", PROJECT), History.open(f"sqlite:///{tmp_path / 'b'}", PROJECT)
+    history.record([price("3", NOW)], now=NOW)
+    other.record([price("9", NOW, zone="other"), price("4", NOW)], now=NOW)
+    other.close()
+    for end in ("-wal", "-shm"):
+        (tmp_path / f"record.sqlite{end}").unlink(missing_ok=True)
+    (tmp_path / "b").replace(path)
+    assert now_of(history) == 4.0
+    history.record([price("5", NOW + MINUTE)], now=NOW + MINUTE)
+    with sqlite3.connect(path) as plain:
+        assert plain.execute("SELECT micro_usd FROM price ORDER BY at, line_ix").fetchall() == [
+            (9_000_000,),
+            (4_000_000,),
+            (5_000_000,),
+        ]
+    assert now_of(history) == 5.0
+    plain.close()
+    history.close()
+
+
 def test_an_export_takes_the_history_along(history: History, made: str, tmp_path: Path) -> None:
     history.record(
         [price("3", NOW), price("5", NOW + MINUTE, source="list"), seen(CapacityWord.NONE, NOW)], now=NOW + HOUR
