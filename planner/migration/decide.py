@@ -240,17 +240,29 @@ def _net(situation: Situation, options: Options, rule: Rule) -> int | None:
     to = _fallback(situation, options)
     if to is None:
         return None
+    many = rule.net_changeovers
+    if situation.running is not None and options.available[situation.running]:
+        many = float(_net_changeovers(situation, options, rule)[situation.running])
     need = situation.work_hours / options.work_rate[to]
-    return to if situation.deadline_hours < need + rule.net_changeovers * options.stop_hours[to] else None
+    return to if situation.deadline_hours < need + many * options.stop_hours[to] else None
 
 
 def _roomy(situation: Situation, gains: Gains, options: Options, rule: Rule) -> Flags:
     """Where a voluntary move leaves enough slack.  From on-demand it takes no more than to come back, as it went there for want of slack."""
-    on_demand = situation.running is not None and not options.spot[situation.running]
-    changeover = options.stop_hours[options.stop_hours > 0].min(initial=np.inf) if on_demand else options.stop_hours
-    many = rule.net_changeovers + (0.0 if on_demand else rule.slack_changeovers)
+    if situation.running is None or options.spot[situation.running]:
+        many = np.full(len(options.names), rule.net_changeovers + rule.slack_changeovers)
+        changeover = options.stop_hours
+    else:
+        many = _net_changeovers(situation, options, rule, options.stop_hours)
+        changeover = options.stop_hours[options.stop_hours > 0].min(initial=np.inf)
     room: Flags = ~options.spot | (gains.slack_hours >= many * changeover)
     return room
+
+
+def _net_changeovers(situation: Situation, options: Options, rule: Rule, stop_hours: Floats | float = 0.0) -> Floats:
+    """Slack that the safety net wants while a job runs there: one changeover less where it is expected to last until the job's end."""
+    lasts = options.lifetime_hours - stop_hours >= situation.work_hours / options.work_rate
+    return np.where(lasts, max(rule.net_changeovers - 1.0, 1.0), rule.net_changeovers)
 
 
 def _two(key: Floats, options: Options) -> tuple[int | None, int | None]:
