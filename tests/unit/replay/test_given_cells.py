@@ -15,6 +15,7 @@ from planner.replay.given import read_given
 from planner.replay.links import links_of
 from planner.replay.market import Market, Terms, market_of, regions_of
 from planner.replay.optimum import hold, optimum_usd
+from planner.replay.ours import Ours
 from planner.replay.progress_policies import UniformProgress, UniformProgressFailover
 from planner.replay.simulate import simulate
 from planner.replay.trace import Trace
@@ -75,13 +76,15 @@ def test_a_cell_comes_out_as_measured_before(cell: str) -> None:
     begins = range(0, trace.ticks - market.deadline + 1, every * 6)
     least = {b: optimum_usd(market, b) for b in begins}
     total = sum(least.values())
-    over = []
-    for rule in (policies.OnDemand(), *RULES):
+    over = {}
+    for rule in (policies.OnDemand(), *RULES, Ours()):
         runs = [simulate(market, rule, b) for b in begins]
         for run in runs:
             hold(run, least[run.begin])
-        assert not any(r.late for r in runs)
-        over.append(100 * (sum(r.cost_usd for r in runs) / total - 1))
+        assert not any(r.late for r in runs), rule.name
+        over[rule.name] = 100 * (sum(r.cost_usd for r in runs) / total - 1)
+    assert over.pop(Ours().name) < over["failover"]
+    over = list(over.values())
     # (1 + on-demand %) is on-demand's cost over the optimum, and on-demand's cost is known exactly: half a percent of the optimum
     assert (100 + over[0]) / (100 + on_demand) == pytest.approx(1, abs=0.005)
     assert over[1:] == pytest.approx(measured, abs=1.05)
