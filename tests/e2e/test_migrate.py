@@ -32,9 +32,9 @@ EAST, WEST = "us-east-1", "us-west-2"
 JOB_FILE = """\
 name: train
 resources: {accelerators: T4:1, nodes: 1, capacity: [on_demand]}
-work: {hours: 2, on: T4:1, nodes: 1}
+work: {hours: 200, on: T4:1, nodes: 1}
 run: python train.py
-checkpoint: {uri: s3://acme-ckpt/train/, region: us-east-1, size: 1GB, every: 15m}
+checkpoint: {uri: s3://acme-ckpt/train/, region: us-east-1, size: 100MB, every: 1h}
 constraints: {clouds: [aws], instance_types: [g4dn.xlarge]}
 """
 
@@ -76,6 +76,14 @@ class Life:
         self._ec2 = {region: aws.client("ec2", region) for region in (EAST, WEST)}
         self.workspace.environment = {**self.workspace.environment, "SKYPLAN_DATABASE_URL": self.bed.url}
 
+    def price(self, region: str, usd: str) -> None:
+        """It is so much there from a moment ago on, as far as the record knows."""
+        at = (datetime.now(UTC) - timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        row = f"{at},aws,{region},,g4dn.xlarge,on_demand,{usd}"
+        head = "observed_at,cloud,region,zone,instance_type,capacity,usd_per_hour"
+        (self.workspace.folder / "seen.csv").write_text(f"{head}\n{row}\n", encoding="utf-8")
+        self.workspace.run("prices", "import", "seen.csv")
+
     def machines(self) -> set[str]:
         return {one for region in (EAST, WEST) for one in self.there(region)}
 
@@ -110,12 +118,16 @@ def test_the_price_drops_elsewhere_then_the_cloud_takes_the_node_back(
         workspace.json("apply", "plans/train.plan.json", "--prepare", "1")
         bed.wait(lambda: bed.told(1) >= 10)
 
+        assert "train  stays" in workspace.run("replan").stdout
+        life.price(WEST, "0.2500")
+        workspace.run("replan", "--out", ".", "--detailed-exitcode", code=2)
+        diff = "migrations/train.diff.json"
         # killed after AWS has launched, before Terraform hears of it
-        diff = write_diff(tmp_path / "train.diff.json", diff_of(bed, plan, MigrationReason.SAVING, WEST))
         hold = life.aws.proxy.hold("RunInstances", times=1)
         moving = workspace.start("migrate", diff, "--auto-approve", "--quiet")
         try:
-            hold.wait(120)
+            bed.wait(lambda: hold.executed.is_set() or moving.poll() is not None, 240)
+            assert hold.executed.is_set(), moving.communicate()
             pid = int((workspace.folder / ".skyplan/work/cmp-train-g2/terraform.pid").read_text(encoding="ascii"))
             os.killpg(pid, signal.SIGKILL)
             os.killpg(moving.pid, signal.SIGKILL)
