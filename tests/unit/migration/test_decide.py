@@ -100,3 +100,20 @@ def test_short_of_slack_it_goes_on_demand(running):
 def test_with_no_deadline_it_never_falls_back():
     given = options(available=[False, False, False, True], return_hours=[5, 5, 5, 0], allowed=[True, True, True, False])
     assert decide(situation(running=None, deadline_hours=math.inf), given).word is Word.WAIT
+
+
+def test_prices_that_flap_are_counted_only_as_long_as_they_last():
+    cheap = RUNS_ON_A | {"usd_per_hour": [1.4, 1.0, 1.4, 3], "usual_usd_per_hour": [1.2, 1.2, 1.2, 3]}
+    assert decide(situation(), options(**cheap)).word is Word.MOVE
+    flaps = decide(situation(), options(**cheap, steady_hours=[2.0, 2, 2, 99]))
+    assert (flaps.word, flaps.code) == (Word.STAY, "SKY-MOVE-401")
+    assert flaps.numbers["saving_usd"] == pytest.approx(0.8)
+    assert decide(situation(), options(**cheap, steady_hours=[80.0, 80, 80, 99])).word is Word.MOVE
+
+
+def test_what_is_expected_to_last_to_the_end_runs_on_with_one_changeover_of_slack():
+    short = {"work_hours": 5.0, "deadline_hours": 5.3}
+    assert decide(situation(**short), options(**RUNS_ON_A)).word is Word.STAY
+    fleeting = options(**RUNS_ON_A, lifetime_hours=[4.0, 8, 8, np.inf])
+    assert decide(situation(**short), fleeting).code == "SKY-MOVE-415"
+    assert decide(situation(work_hours=5.0, deadline_hours=5.1), options(**RUNS_ON_A)).code == "SKY-MOVE-415"
