@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 #: command -> (module, one-line help): the help is here so that listing commands imports none of them
 COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("planner.cli.plan_cmd", "Rank every way of running the jobs and show the best"),
+    "diff": ("planner.cli.diff_cmd", "Show what a change does to placements, money and rights"),
     "offers": ("planner.cli.offers_cmd", "List the market for a request"),
     "explain": ("planner.cli.explain_cmd", "Say why this placement, why not that one, or what a code means"),
     "synth": ("planner.cli.synth_cmd", "Write a plan's stacks as Terraform JSON"),

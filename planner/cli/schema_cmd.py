@@ -6,9 +6,11 @@ import click
 
 
 @click.command("schema")
-@click.argument("which", type=click.Choice(["job", "project", "server", "broker", "audit", "migration"]), default="job")
+@click.argument(
+    "which", type=click.Choice(["job", "project", "server", "broker", "audit", "diff", "migration"]), default="job"
+)
 def command(which: str) -> None:
-    """Print the JSON Schema of a job file (default), of skyplan.yaml, of server.yaml, of broker.yaml, of what `skyplan audit --json` prints or of a migration diff."""
+    """Print the JSON Schema of a job file (default), of skyplan.yaml, of server.yaml, of broker.yaml, of what `skyplan audit --json` and `skyplan diff --json` print or of a migration diff."""
     from planner.cli import view
     from planner.spec import schema
 
@@ -16,6 +18,11 @@ def command(which: str) -> None:
         from planner.render import audit_json
 
         view.put_json(audit_json.schema())
+        return
+    if which == "diff":
+        from planner.render import diff_json
+
+        view.put_json(diff_json.schema())
         return
     if which == "migration":
         from planner.render import migration_json

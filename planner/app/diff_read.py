@@ -1,0 +1,203 @@
+"""One side of a placement diff: its plan files, migration diffs and job files, from the working folder or a revision.
+
+Decides what a file is by its name, and gathers every problem before one is raised.  Of a plan only what a diff shows is built: a thousand of them are read
+in seconds.  The digest of each is checked all the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Protocol
+
+from planner.app.inputs import PLAN_SUFFIX, read_text, shown
+from planner.migration.document import DIFF_SUFFIX
+from planner.migration.document import from_document as migration_from
+from planner.model.diagnostic import Diagnostic, Location
+from planner.model.digest import digest
+from planner.model.errors import InputError
+from planner.model.migration import MigrationDiff
+from planner.model.plan import PlacementPlan, from_document, to_document
+
+JOB_SUFFIXES = (".yaml", ".yml")
+_SHOWN = 2
+"""Ranked placements that a diff shows: the choice and the runner-up."""
+_FOLDER_HINT = "give a plan file, a folder of plans, or a revision with --base"
+
+
+class Tree(Protocol):
+    """Files by path: the working folder, or a revision."""
+
+    def text(self, path: Path) -> str:
+        """Of a file.  Raises InputError."""
+        ...
+
+    def below(self, path: Path) -> tuple[Path, ...] | None:
+        """Files of a folder and of those in it, sorted; None where the path is no folder."""
+        ...
+
+    def has(self, path: Path) -> bool:
+        """Whether there is such a file."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A plan as a diff needs it.
+
+    plan       with the first two of its ranked set
+    digest     of the whole plan
+    standings  rank, total and whether that is a lower bound, of every ranked offer
+    path       where the whole of it lies; None where it was planned for this diff
+    whole      the whole of it, where it was planned for this diff
+    """
+
+    plan: PlacementPlan
+    digest: str
+    standings: dict[str, tuple[int, Decimal, bool]]
+    file: str = ""
+    path: Path | None = None
+    whole: PlacementPlan | None = None
+
+    @property
+    def replanned(self) -> bool:
+        """It is no file."""
+        return self.whole is not None
+
+
+@dataclass(slots=True, kw_only=True)
+class Side:
+    """What one side holds, by job name."""
+
+    label: str
+    tree: Tree
+    plans: dict[str, Held] = field(default_factory=dict[str, Held])
+    migrations: dict[str, MigrationDiff] = field(default_factory=dict[str, MigrationDiff])
+    job_files: tuple[Path, ...] = ()
+
+    def full(self, name: str) -> PlacementPlan:
+        """A plan with all that it ranks.  Raises InputError."""
+        held = self.plans[name]
+        if held.whole is not None:
+            return held.whole
+        assert held.path is not None  # noqa: S101 - one or the other
+        return from_document(json.loads(self.tree.text(held.path)), held.file)
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads both sides: what is the same on both is understood once."""
+
+    problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    _known: dict[str, Held] = field(default_factory=dict[str, Held])
+
+    def side(self, label: str, tree: Tree, paths: Sequence[Path], job_paths: Sequence[Path] = ()) -> Side:
+        """Plans and migration diffs of files and folders; what a folder of a revision does not have is empty."""
+        side = Side(label=label, tree=tree)
+        for path in paths:
+            files = tree.below(path)
+            if files is None:
+                self._file(side, path)
+                continue
+            named = [f for f in files if f.name.endswith((PLAN_SUFFIX, DIFF_SUFFIX))]
+            _fetch(tree, named)
+            for file in named:
+                self._file(side, file)
+        side.job_files = tuple(self._jobs(tree, job_paths))
+        return side
+
+    def _jobs(self, tree: Tree, paths: Iterable[Path]) -> list[Path]:
+        out: list[Path] = []
+        for path in paths:
+            if tree.has(path):
+                out.append(path)
+            else:
+                out += [f for f in tree.below(path) or () if f.suffix in JOB_SUFFIXES]
+        _fetch(tree, out)
+        return out
+
+    def _file(self, side: Side, path: Path) -> None:
+        try:
+            text = side.tree.text(path)
+            if path.name.endswith(DIFF_SUFFIX):
+                found = migration_from(_json(text, path, "SKY-MOVE-423"), shown(path))
+                side.migrations[found.job] = found
+                return
+            held = self._plan(text, path)
+        except InputError as error:
+            self.problems += error.diagnostics
+            return
+        other = side.plans.get(held.plan.name)
+        if other is not None:
+            summary = f"job `{held.plan.name}` has a plan in {other.file} too"
+            self.problems.append(Diagnostic(code="SKY-SPEC-112", summary=summary, location=Location(held.file)))
+        side.plans[held.plan.name] = held
+
+    def _plan(self, text: str, path: Path) -> Held:
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = held(_json(text, path, "SKY-APPLY-301"), shown(path))
+        return replace(known, file=shown(path), path=path)
+
+
+def held(document: Any, file: str) -> Held:
+    """Of a plan's JSON.  Raises InputError (SKY-APPLY-301) as `from_document` does."""
+    if not isinstance(document, dict) or "ranked" not in document or "digest" not in document:
+        from_document(document, file)  # says what is wrong
+        raise AssertionError(file)
+    body: dict[str, Any] = dict(document)  # pyright: ignore[reportUnknownArgumentType]
+    stated = body.pop("digest")
+    try:
+        if stated != digest(body):
+            from_document({**body, "digest": stated}, file)
+        ranked: list[dict[str, Any]] = list(body["ranked"])
+        standings = {
+            str(p["offer_id"]): (int(p["rank"]), Decimal(p["total_usd"]), bool(p["lower_bound"])) for p in ranked
+        }
+        first: dict[str, Any] = {**body, "ranked": ranked[:_SHOWN]}
+        plan = from_document({**first, "digest": digest(first)}, file)
+        name, inputs = str(plan.job["name"]), dict[str, Any](plan.inputs)
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        summary = f"the plan lacks or mistypes a field: {error}"
+        raise InputError([Diagnostic(code="SKY-APPLY-301", summary=summary, location=Location(file))]) from error
+    assert name == plan.name  # noqa: S101 - one and the same
+    return Held(plan=replace(plan, inputs=inputs), digest=str(stated), standings=standings, file=file)
+
+
+def held_new(plan: PlacementPlan) -> Held:
+    """Of a plan that was made for this diff."""
+    return Held(
+        plan=plan,
+        digest=str(to_document(plan)["digest"]),
+        standings={p.offer_id: (p.rank, p.total_usd, p.lower_bound) for p in plan.ranked},
+        whole=plan,
+    )
+
+
+def working_text(path: Path) -> str:
+    """Of a file that the user named.  Raises InputError (SKY-SPEC-101)."""
+    if path.is_dir():
+        at = Location(shown(path))
+        raise InputError([Diagnostic(code="SKY-SPEC-101", summary="is a folder", location=at, hint=_FOLDER_HINT)])
+    return read_text(path)
+
+
+def _json(text: str, path: Path, code: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        at = Location(shown(path), error.lineno, error.colno)
+        raise InputError([Diagnostic(code=code, summary=f"not JSON: {error.msg}", location=at)]) from error
+    except RecursionError as error:
+        at = Location(shown(path))
+        raise InputError([Diagnostic(code=code, summary="nested too deeply", location=at)]) from error
+
+
+def _fetch(tree: Tree, paths: Sequence[Path]) -> None:
+    """A revision reads its files in one go."""
+    fetch = getattr(tree, "fetch", None)
+    if fetch is not None:
+        fetch(paths)

@@ -1,0 +1,300 @@
+"""What `skyplan diff --json` prints, and its JSON Schema.  Fields are only ever added within a major version; texts are masked as in every output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from planner.model.change import FORMAT_VERSION, GLYPHS, Action, Bound
+from planner.render.diagnostics import document as diagnostics_document
+from planner.render.diff_words import mask
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from planner.model.change import Change, Difference, PlacementDiff, Sides, TerraformChanges
+    from planner.model.finding import Finding
+    from planner.model.grants import Grant
+    from planner.model.migration import MigrationDiff
+    from planner.model.plan import Placement
+
+_TEXT: Final[dict[str, Any]] = {"type": "string"}
+_TEXTS: Final[dict[str, Any]] = {"type": "array", "items": _TEXT}
+_FLAG: Final[dict[str, Any]] = {"type": "boolean"}
+_USD: Final[dict[str, Any]] = {"type": ["string", "null"], "pattern": r"^-?[0-9]+\.[0-9]{4}$"}
+_COUNT: Final[dict[str, Any]] = {"type": "integer", "minimum": 0}
+
+
+def document(diff: PlacementDiff) -> dict[str, Any]:
+    """JSON-ready."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "base": mask(diff.base),
+        "head": mask(diff.head),
+        "project": diff.project,
+        "valid_at": diff.valid_at,
+        "changed": diff.changed,
+        "counts": {action.value: len(diff.of(action)) for action in Action},
+        "widenings": [_finding(f) for f in diff.widenings],
+        "terraform": [_terraform(t) for t in diff.terraform],
+        "changes": [_change(c) for c in diff.changes],
+        "hourly_usd": _sides(diff.hourly),
+        "total_usd": _sides(diff.total),
+        "egress_usd": _sides(diff.egress),
+        "price_snapshots": list(diff.snapshots),
+        "inputs": diff.inputs,
+        "warnings": [
+            {**d, "summary": mask(d["summary"]), "hint": mask(d["hint"])} for d in diagnostics_document(diff.warnings)
+        ],
+    }
+
+
+def _number(value: Decimal | None) -> str | None:
+    return None if value is None else f"{value:.4f}"
+
+
+def _difference(found: Difference) -> dict[str, Any]:
+    """An unknown difference has no number: who reads the JSON must not read a saving out of it."""
+    return {"usd": None if found.bound is Bound.UNKNOWN else _number(found.usd), "bound": found.bound.value}
+
+
+def _sides(sides: Sides) -> dict[str, Any]:
+    return {
+        name: {"usd": _number(a.usd), "at_least": a.at_least}
+        for name, a in (("before", sides.before), ("after", sides.after))
+    } | {"difference": _difference(sides.difference)}
+
+
+def _placement(p: Placement | None) -> dict[str, Any] | None:
+    if p is None:
+        return None
+    return {
+        "offer_id": mask(p.offer_id),
+        "placement_id": p.placement_id,
+        "cloud": p.cloud,
+        "target": mask(p.target),
+        "region": p.region,
+        "zone": p.zone,
+        "instance_type": p.instance_type,
+        "capacity": p.capacity,
+        "nodes": p.nodes,
+        "gpu": p.gpu,
+        "gpu_count": p.gpu_count,
+        "usd_per_hour": _number(p.usd_per_hour),
+        "total_usd": _number(p.total_usd),
+        "lower_bound": p.lower_bound,
+        "finish_hours": _number(p.finish_hours),
+        "parts": [mask(part.offer_id) for part in p.parts],
+    }
+
+
+def _change(c: Change) -> dict[str, Any]:
+    return {
+        "job": mask(c.job),
+        "action": c.action.value,
+        "glyph": GLYPHS[c.action],
+        "before": _placement(c.before),
+        "after": _placement(c.after),
+        "reason": mask(c.reason),
+        "runner_up": _placement(c.runner_up),
+        "terms_usd": [
+            {
+                "name": t.name,
+                "before": _number(t.before),
+                "after": _number(t.after),
+                "difference": _difference(t.sides.difference),
+                "detail": mask(t.detail),
+            }
+            for t in c.terms
+        ],
+        "hourly_usd": _sides(c.hourly),
+        "total_usd": _sides(c.total),
+        "egress_usd": _sides(c.egress),
+        "altered": [{"name": mask(a.name), "before": mask(a.before), "after": mask(a.after)} for a in c.altered],
+        "caveats_added": list(map(mask, c.caveats_added)),
+        "grants_added": [_grant(g) for g in c.grants_added],
+        "grants_removed": [_grant(g) for g in c.grants_removed],
+        "inputs_changed": list(c.inputs_changed),
+        "causes": [
+            {"what": k.what, "moved": k.moved, "total_usd": _difference(k.total), "text": mask(k.text)}
+            for k in c.causes
+        ],
+        "other_figures": c.other_figures,
+        "replanned": list(c.replanned),
+        "migration": _migration(c.migration),
+        "file": mask(c.file),
+    }
+
+
+def _grant(g: Grant) -> dict[str, Any]:
+    return {
+        "identity": g.identity.value,
+        "permission": g.permission.value,
+        "resource": mask(g.resource),
+        "reason": mask(g.reason),
+        "conditions": {c.bound.value: list(map(mask, c.values)) for c in g.conditions},
+    }
+
+
+def _migration(m: MigrationDiff | None) -> dict[str, Any] | None:
+    if m is None:
+        return None
+    return {
+        "reason": m.reason.value,
+        "code": m.code,
+        "text": mask(m.text),
+        "to": [mask(p.offer_id) for p in m.to],
+        "stop_minutes": _number(m.stop_minutes),
+        "steps": [
+            {"key": s.key, "title": mask(s.title), "minutes": _number(s.minutes), "stops": s.stops} for s in m.steps
+        ],
+        "reviewed": m.reviewed,
+        "prepared": m.prepared,
+    }
+
+
+def _finding(f: Finding) -> dict[str, Any]:
+    words = ("cloud", "identity", "origin", "grant", "action", "resource", "message", "fix", "accepted")
+    return {"rule": f.rule, "level": f.level.value} | {name: mask(getattr(f, name)) for name in words}
+
+
+def _terraform(t: TerraformChanges) -> dict[str, Any]:
+    return {
+        "file": mask(t.file),
+        "errored": t.errored,
+        "resources": [
+            {
+                "address": mask(r.address),
+                "action": r.action,
+                "because": mask(r.because),
+                "previous_address": mask(r.previous),
+                "paths": list(map(mask, r.paths)),
+            }
+            for r in t.resources
+        ],
+        "outputs": [{"name": mask(name), "action": action} for name, action in t.outputs],
+        "drifted": list(map(mask, t.drifted)),
+    }
+
+
+def schema() -> dict[str, Any]:
+    """Draft 2020-12."""
+    sides = {"$ref": "#/$defs/sides"}
+    grants = {"type": "array", "items": {"$ref": "#/$defs/grant"}}
+    placement = {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/placement"}]}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "skyplan placement diff",
+        "description": "One change per job. USD are text with four places; a difference with an unknown in it has none.",
+        "$defs": {
+            "difference": _object(usd=_USD, bound={"enum": [b.value for b in Bound]}),
+            "amount": _object(usd=_USD, at_least=_FLAG),
+            "sides": _object(
+                before={"$ref": "#/$defs/amount"},
+                after={"$ref": "#/$defs/amount"},
+                difference={"$ref": "#/$defs/difference"},
+            ),
+            "grant": _object(
+                identity=_TEXT, permission=_TEXT, resource=_TEXT, reason=_TEXT, conditions={"type": "object"}
+            ),
+            "placement": _placement_schema(),
+            "change": _change_schema(placement, sides, grants),
+        },
+        **_object(
+            format_version={"type": "string", "pattern": r"^1\."},
+            base=_TEXT,
+            head=_TEXT,
+            project=_TEXT,
+            valid_at=_TEXT,
+            changed=_FLAG,
+            counts=_object(**{action.value: _COUNT for action in Action}),
+            widenings=_list(
+                **dict.fromkeys(
+                    (
+                        *("rule", "level", "cloud", "identity", "origin"),
+                        *("grant", "action", "resource", "message", "fix", "accepted"),
+                    ),
+                    _TEXT,
+                )
+            ),
+            terraform=_list(
+                file=_TEXT,
+                errored=_FLAG,
+                resources=_list(address=_TEXT, action=_TEXT, because=_TEXT, previous_address=_TEXT, paths=_TEXTS),
+                outputs=_list(name=_TEXT, action=_TEXT),
+                drifted=_TEXTS,
+            ),
+            changes={"type": "array", "items": {"$ref": "#/$defs/change"}},
+            hourly_usd=sides,
+            total_usd=sides,
+            egress_usd=sides,
+            price_snapshots=_TEXTS,
+            inputs={"type": "object"},
+            warnings={"type": "array", "items": {"type": "object", "required": ["code", "severity", "summary"]}},
+        ),
+    }
+
+
+def _placement_schema() -> dict[str, Any]:
+    words = (
+        *("offer_id", "placement_id", "cloud", "target", "region", "zone"),
+        *("instance_type", "capacity", "gpu"),
+    )
+    amounts = dict.fromkeys(("usd_per_hour", "total_usd", "finish_hours"), _USD)
+    return _object(
+        **dict.fromkeys(words, _TEXT), **amounts, nodes=_COUNT, gpu_count=_COUNT, lower_bound=_FLAG, parts=_TEXTS
+    )
+
+
+def _change_schema(placement: dict[str, Any], sides: dict[str, Any], grants: dict[str, Any]) -> dict[str, Any]:
+    difference = {"$ref": "#/$defs/difference"}
+    return _object(
+        job=_TEXT,
+        action={"enum": [a.value for a in Action]},
+        glyph={"enum": list(GLYPHS.values())},
+        before=placement,
+        after=placement,
+        reason=_TEXT,
+        runner_up=placement,
+        terms_usd=_list(name=_TEXT, before=_USD, after=_USD, difference=difference, detail=_TEXT),
+        hourly_usd=sides,
+        total_usd=sides,
+        egress_usd=sides,
+        altered=_list(name=_TEXT, before=_TEXT, after=_TEXT),
+        caveats_added=_TEXTS,
+        grants_added=grants,
+        grants_removed=grants,
+        inputs_changed=_TEXTS,
+        causes=_list(what=_TEXT, moved=_FLAG, total_usd=difference, text=_TEXT),
+        other_figures=_FLAG,
+        replanned=_TEXTS,
+        migration={
+            "anyOf": [
+                {"type": "null"},
+                _object(
+                    reason=_TEXT,
+                    code=_TEXT,
+                    text=_TEXT,
+                    to=_TEXTS,
+                    stop_minutes=_USD,
+                    steps=_list(key=_TEXT, title=_TEXT, minutes=_USD, stops=_FLAG),
+                    reviewed=_FLAG,
+                    prepared=_FLAG,
+                ),
+            ]
+        },
+        file=_TEXT,
+    )
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    """Every property is always there."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": sorted(properties),
+        "properties": properties,
+    }
+
+
+def _list(**properties: Any) -> dict[str, Any]:
+    return {"type": "array", "items": _object(**properties)}
