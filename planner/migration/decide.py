@@ -28,6 +28,8 @@ BELOW, COOLS, FAILED, SHORT, BEST, LATE, WAITS, FULL = (
 )
 SAVES, AT_RISK, AGAIN = (f"SKY-MOVE-{n}" for n in (413, 415, 418))
 EPSILON = 1e-9
+TIE = 1e-4
+"""Costs to the end that differ by less are the same: the tables are single precision."""
 
 
 class Word(StrEnum):
@@ -210,7 +212,7 @@ def _place(situation: Situation, options: Options, rule: Rule) -> Decision:
 
 def _bridges(ahead: Prospect) -> bool:
     """To run on demand until a pool is back costs less than to start on one now, and no more than to wait."""
-    return ahead.on_demand_usd < ahead.start_usd and ahead.on_demand_usd <= ahead.wait_usd + EPSILON
+    return ahead.on_demand_usd < ahead.start_usd and ahead.on_demand_usd <= ahead.wait_usd * (1.0 + TIE)
 
 
 def _costs(ahead: Prospect | None) -> dict[str, float]:
