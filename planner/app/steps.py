@@ -71,7 +71,7 @@ def apply_stack(ports: Ports, writer: Writer, stack: Stack) -> dict[str, Any]:
         outputs = ports.terraform.outputs(stack)
     except TerraformError as error:
         raise refuse(ports, writer, intent, stack, error, scopes={}) from error
-    writer.done(intent, StackStatus.APPLIED, ports.clock.now())
+    writer.done(intent, StackStatus.APPLIED, ports.clock.now(), outputs=outputs)
     return outputs
 
 

@@ -163,12 +163,13 @@ def _adopt(foreign: Foreign, p: Placement, nodes: tuple[Node, ...], ports: Ports
     t = instance_type(ports.market, p)
     run = run_of(plan, p, foreign.workload.constraints, gpus=p.nodes * t.gpu_count, vcpus=p.nodes * t.vcpus)
     writer.issue(run, now, generation=generation)
-    rows: list[tuple[Any, dict[str, Any]]] = [
-        (given.network, {}),
-        (given.access, access_variables(given.access, network)),
+    rows: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
+        (given.network, {}, network),
+        (given.access, access_variables(given.access, network), access),
     ]
-    for one, variables in rows:
-        writer.adopt(replace(stack_of(one, ports.synth(one), variables), status=StackStatus.APPLIED), now)
+    for one, variables, outputs in rows:
+        made = stack_of(one, ports.synth(one), variables)
+        writer.adopt(replace(made, status=StackStatus.APPLIED, outputs=outputs), now)
     stack = stack_of(given.compute, ports.synth(given.compute), compute_variables(given.compute, access))
     intent = writer.intend(stack, Action.APPLY, now, scope=p.pool)
     writer.launched(intent, generation, nodes, now)

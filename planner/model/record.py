@@ -215,7 +215,8 @@ class Attempt:
 class Stack:
     """A stack that skyplan applied.  `document` is its Terraform JSON, `variables` its inputs, `backend` where its state lies: all that destroying needs.
 
-    job  None for a network, which jobs share
+    job      None for a network, which jobs share
+    outputs  of a network, access or address stack, as its last apply left them; None where that is not known.  Who may not read its state reads them here
     """
 
     name: str
@@ -228,6 +229,7 @@ class Stack:
     backend: Backend
     document: dict[str, Any]
     variables: dict[str, Any]
+    outputs: dict[str, Any] | None = None
     status: StackStatus = StackStatus.TOUCHED
     at: str = ""
     version: int = 0

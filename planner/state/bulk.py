@@ -51,7 +51,9 @@ def put(connection: Connection, *puts: Put) -> None:
 def of_dicts(table: Table, rows: Sequence[Mapping[str, Any]], on_conflict: str = "") -> Put:
     """Rows that all have the same columns."""
     names = tuple(rows[0]) if rows else ()
-    return Put(table=table, names=names, rows=[tuple([row[name] for name in names]) for row in rows], on_conflict=on_conflict)
+    return Put(
+        table=table, names=names, rows=[tuple([row[name] for name in names]) for row in rows], on_conflict=on_conflict
+    )
 
 
 def _put_by_values(connection: Connection, it: Put) -> None:

@@ -16,7 +16,7 @@ from planner.model.errors import InputError, MissingPart
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-HEAD = "0003"
+HEAD = "0004"
 """The newest migration; a test holds it to `migrations/versions`."""
 BUSY_SECONDS = 30
 CONNECT_SECONDS = 10

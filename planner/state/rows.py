@@ -125,6 +125,7 @@ def stack_from(row: Mapping[str, Any]) -> Stack:
         backend=_backend(json.loads(row["backend"])),
         document=json.loads(row["document"]),
         variables=json.loads(row["variables"]),
+        outputs=json.loads(row["outputs"]) if row["outputs"] is not None else None,
         status=StackStatus(row["status"]),
         at=row["at"],
         version=row["version"],
@@ -135,7 +136,8 @@ def stack_values(stack: Stack) -> dict[str, Any]:
     """The columns of a `stack` row that its content is in."""
     backend = {"kind": stack.backend.kind, "settings": dict(stack.backend.settings)}
     content = {"backend": backend, "document": stack.document, "variables": stack.variables}
-    return {name: json.dumps(value, sort_keys=True) for name, value in content.items()}
+    outputs = None if stack.outputs is None else json.dumps(stack.outputs, sort_keys=True)
+    return {**{name: json.dumps(value, sort_keys=True) for name, value in content.items()}, "outputs": outputs}
 
 
 def _backend(value: dict[str, Any]) -> Backend:

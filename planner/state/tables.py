@@ -196,6 +196,7 @@ stack = Table(
     _text("status"),
     _text("at"),
     _whole("version"),
+    _text("outputs", null=True),
     _of_job(),
 )
 

@@ -6,6 +6,7 @@ else or where the generation the writer goes by is not the newest issued.  Rows 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -65,10 +66,13 @@ class Writer:
             query = insert(tables.attempt).values(**self._key(), **values, at=stamp(at), code="", kind="", detail="")
             return connection.execute(query.returning(tables.attempt.c.id)).scalar_one()
 
-    def done(self, intent: int, status: StackStatus, at: datetime) -> None:
-        """A stack's apply or destroy succeeded."""
+    def done(self, intent: int, status: StackStatus, at: datetime, *, outputs: Mapping[str, Any] | None = None) -> None:
+        """A stack's apply or destroy succeeded.  `outputs`: what an apply left, for those who may not read the stack's state."""
         with self._transaction(at) as connection:
-            self._finish(connection, intent, at, outcome=Outcome.DONE, status=status)
+            row = self._finish(connection, intent, at, outcome=Outcome.DONE, status=status)
+            if outputs is not None:
+                values = {"outputs": json.dumps(dict(outputs), sort_keys=True)}
+                self._move(connection, tables.stack, {"name": row["stack"]}, values)
 
     def launched(self, intent: int, generation: int, nodes: Sequence[Node], at: datetime) -> None:
         """The nodes of a generation are there: result, nodes, run `running`."""

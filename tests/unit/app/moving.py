@@ -189,6 +189,7 @@ class MoveWorld(World):
     """`World` with nodes that work, and a job that has run for a while in us-east-1."""
 
     planned = staticmethod(planned)
+    tool = FakeTerraform
 
     def __init__(self, folder: Path, *, prepare: int = 2) -> None:
         super().__init__(folder)
@@ -206,7 +207,7 @@ class MoveWorld(World):
         life = Life(dies_at)
         clock = MoveClock(life, self.at)
         self.life = life
-        terraform = FakeTerraform(self.cloud, life, self.states, self.refusals, self.refuse_after, self.log)
+        terraform = self.tool(self.cloud, life, self.states, self.refusals, self.refuse_after, self.log)
         ports = Ports(
             record=self.record,
             terraform=terraform,

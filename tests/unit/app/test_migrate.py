@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,11 +14,13 @@ from planner.app.migrate import Migrated
 from planner.app.reap import reap
 from planner.app.status import status
 from planner.app.sync import sync
-from planner.model.errors import InputError, StalePlan
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import InputError, StalePlan, TerraformError
 from planner.model.migration import MigrationDiff, MigrationReason, MigrationStatus
-from planner.model.record import NodeStatus, RunStatus
+from planner.model.record import NodeStatus, RunStatus, Stack
 from planner.model.runtime import Seat
 from tests.unit.app.moving import JOB, MoveWorld
+from tests.unit.app.world import FakeTerraform
 
 OLD = Seat(job=JOB, generation=1, rank=0)
 CAPACITY = ("capacity", "InsufficientInstanceCapacity")
@@ -66,6 +70,32 @@ def test_network_and_access_stacks_are_not_touched(world: MoveWorld) -> None:
     count = len(world.log)
     done(world)
     assert {line.split()[1][:4] for line in world.log[count:]} == {"cmp-"}
+
+
+class OrchestratorsTerraform(FakeTerraform):
+    """As the generated orchestrator policy has it: of the states, those of compute stacks alone."""
+
+    def prepare(self, stack: Stack) -> None:
+        if not stack.name.startswith("cmp-"):
+            raise TerraformError([Diagnostic(code="SKY-APPLY-317", summary=f"permission AccessDenied {stack.name}")])
+        super().prepare(stack)
+
+    def outputs(self, stack: Stack) -> dict[str, Any]:
+        self.prepare(stack)
+        return super().outputs(stack)
+
+
+def test_a_move_needs_no_state_of_network_and_access(world: MoveWorld) -> None:
+    world.tool = OrchestratorsTerraform
+    assert done(world).status is MigrationStatus.RETIRED
+    assert world.generations() == {2: 2}
+
+
+def test_what_was_applied_before_the_record_kept_outputs_is_read_from_its_state(world: MoveWorld) -> None:
+    with sqlite3.connect(world.path) as database:
+        database.execute("UPDATE stack SET outputs = NULL")
+    database.close()
+    assert done(world).status is MigrationStatus.RETIRED
 
 
 def test_the_same_diff_again_is_done_already(world: MoveWorld) -> None:
