@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LEASES_SECONDS = 10.0
 _LONGEST_PAUSE_SECONDS = 60.0
+_LONGEST_HELD_SECONDS = 8.0
+"""Where the control plane answers `early`: a move holds this run, and what the older nodes do between its release and our next question is done twice."""
 
 
 class Start:
@@ -73,12 +75,13 @@ class Start:
 
     def _again(self, words: str, attempt: Callable[[], Any]) -> Any:
         """Until it works, or this run ends.  Raises Denied where that is final."""
-        failures, last = 0, ""
+        failures, last, before = 0, "", False
         while not self._over.is_set():
+            held = False
             try:
                 return attempt()
             except (Away, AgentError, OSError) as away:
-                text = str(away)
+                text, held = str(away), isinstance(away, Away) and away.word == "early"
             except Denied as denied:
                 if denied.final:
                     raise
@@ -86,6 +89,7 @@ class Start:
             if text != last:
                 last = text
                 self._told(f"{words}: {text}")
-            failures += 1
-            self._over.wait(min(_LONGEST_PAUSE_SECONDS, 2.0 ** min(failures, 10)) * (0.5 + random.random() / 2))  # noqa: S311 - no secret
+            failures, before = failures + 1 if held is before else 1, held
+            longest = _LONGEST_HELD_SECONDS if held else _LONGEST_PAUSE_SECONDS
+            self._over.wait(min(longest, 2.0 ** min(failures, 10)) * (0.5 + random.random() / 2))  # noqa: S311 - no secret
         raise Away(words)
