@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from stacks.classify import CODES, classify_text
 from stacks.events import Event, diagnostic, parse
 
 LOCK_TIMEOUT = "60s"
+STATE = "terraform.tfstate"
 #: exit code of `plan -detailed-exitcode` where something would change
 _CHANGES = 2
 _LOCK = re.compile(r"^\s*(ID|Who|Created):\s*(.+?)\s*$", re.MULTILINE)
@@ -80,9 +82,14 @@ class Terraform:
 
     def init(self, backend: Backend, key: str, *, root: Path | None = None) -> None:
         """Initialise, backend included; nothing is done where the same was done before.  Raises TerraformError."""
-        configured = backend_config(backend, key, folder=self.folder, root=root or self.folder)
+        configured = backend_config(backend, key, root=root or self.folder)
+        if dict(configured).get("path") == STATE:
+            self._bring_back()
         document: Any = json.loads((self.folder / "cdk.tf.json").read_bytes())
-        stamp = digest([document.get("terraform"), list(configured), backend.kind, list(self.command)])
+        # a folder that was moved or copied points at the providers of the old one
+        stamp = digest(
+            [document.get("terraform"), list(configured), backend.kind, list(self.command), str(self.folder)]
+        )
         mark = self.folder / ".terraform" / "skyplan.init"
         if mark.is_file() and mark.read_text(encoding="ascii") == stamp:
             return
@@ -91,6 +98,17 @@ class Terraform:
             self._run("init", "-input=false", "-no-color", "-reconfigure", *flags)
         mark.parent.mkdir(exist_ok=True)
         mark.write_text(stamp, encoding="ascii")
+
+    def _bring_back(self) -> None:
+        """The state, where it has no byte and its backup has.  Terraform itself leaves no such thing but where it was killed while it wrote.
+
+        Until 2026-11-30 each `init` after the first emptied it (see `backend_config`): who applied then would have launched everything once more.
+        """
+        state, backup = self.folder / STATE, self.folder / f"{STATE}.backup"
+        if state.is_file() and not state.stat().st_size and backup.is_file() and backup.stat().st_size:
+            fresh = state.with_suffix(".new")
+            shutil.copyfile(backup, fresh)
+            fresh.replace(state)
 
     # changing things
 
@@ -247,16 +265,17 @@ class Terraform:
             yield
 
 
-def backend_config(backend: Backend, key: str, *, folder: Path, root: Path) -> tuple[tuple[str, str], ...]:
+def backend_config(backend: Backend, key: str, *, root: Path) -> tuple[tuple[str, str], ...]:
     """What `init` is told of the backend.  `key` is the state's place in it; a `path`, `key` or `prefix` of the user's goes before it.
 
-    The local backend keeps the state in the work folder, or under the user's `path`, relative to `root`.
+    The local backend keeps the state in the work folder, or under the user's `path`, relative to `root`.  In the work folder it is named as Terraform does
+    by default: it takes the same file under any other name for another one, "migrates" it onto itself and empties it (1.11.4).
     """
     settings = dict(backend.settings)
     match backend.kind:
         case "local":
             base = settings.pop("path", "")
-            settings["path"] = str(root / base / key) if base else str(folder / "terraform.tfstate")
+            settings["path"] = str(root / base / key) if base else STATE
         case "gcs":
             settings["prefix"] = _joined(settings.get("prefix", ""), key.removesuffix(".tfstate"))
         case "s3":

@@ -117,7 +117,7 @@ def how_to_apply(given: FoundationInput, path: Path) -> tuple[str, ...]:
 
     place: tuple[tuple[str, str], ...] = ()
     if given.backend.kind != "local":
-        place = backend_config(given.backend, state_key(given.project, given.name), folder=path.parent, root=Path())
+        place = backend_config(given.backend, state_key(given.project, given.name), root=Path())
     flags = "".join(f" {shlex.quote(f'-backend-config={name}={value}')}" for name, value in place)
     terraform = f"terraform -chdir={shlex.quote(str(path.parent))}"
     commands = (f"{terraform} init{flags}", f"{terraform} apply", f"{terraform} output -raw skyplan_yaml")

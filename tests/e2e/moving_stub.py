@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
@@ -33,7 +33,7 @@ from planner.migration.steps import steps_of
 from planner.model.market import Market
 from planner.model.migration import REASON_CODES, MigrationDiff, MigrationReason, Standing
 from planner.model.plan import PlacementPlan
-from planner.model.project import Backend, Project
+from planner.model.project import Project
 from planner.model.words import words_of
 from planner.model.workload import Workload
 from planner.spec.job import parse_jobs
@@ -72,8 +72,7 @@ def market() -> Market:
 def project() -> Project:
     found, problems = parse_project(PROJECT, "skyplan.yaml", words_of(market()))
     assert not problems
-    # beside the work folders: Terraform empties a state that lies where it works, when its folder was copied
-    return replace(found, backend=Backend(kind="local", settings=(("path", "states"),)))
+    return found
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,6 +58,37 @@ def test_init_gives_the_backend_and_is_done_once(fake):
     assert len(fake.calls()) == 2
 
 
+def test_a_moved_folder_is_initialised_anew(fake, tmp_path):
+    fake.terraform.init(Backend(), "k")
+    shutil.copytree(fake.folder, tmp_path / "moved")
+    moved = Terraform(tmp_path / "moved", command=fake.command, environment=fake.environment)
+    moved.init(Backend(), "k")
+    moved.init(Backend(), "k")
+    calls = (tmp_path / "moved" / "calls.jsonl").read_text().splitlines()
+    assert len(calls) == 2, "its providers lie beside the folder that it was"
+
+
+@pytest.mark.parametrize(
+    ("state", "backup", "expected"),
+    [("", "old", "old"), ("new", "old", "new"), ("", "", ""), ("", None, ""), (None, "old", None)],
+)
+def test_a_state_that_was_emptied_is_brought_back(fake, state, backup, expected):
+    files = {fake.folder / "terraform.tfstate": state, fake.folder / "terraform.tfstate.backup": backup}
+    for path, text in files.items():
+        if text is not None:
+            path.write_text(text)
+    fake.terraform.init(Backend(), "k")
+    path = fake.folder / "terraform.tfstate"
+    assert (path.read_text() if path.exists() else None) == expected
+
+
+def test_no_state_of_another_backend_is_brought_back(fake):
+    (fake.folder / "terraform.tfstate").write_text("")
+    (fake.folder / "terraform.tfstate.backup").write_text("old")
+    fake.terraform.init(Backend(kind="local", settings=(("path", "states"),)), "k")
+    assert (fake.folder / "terraform.tfstate").read_text() == ""
+
+
 def test_a_failed_init_is_tried_again(fake):
     fake.says(init={"code": 1, "err": "Error: no such provider"})
     with pytest.raises(TerraformError, match="no such provider"):
@@ -69,7 +101,7 @@ def test_a_failed_init_is_tried_again(fake):
 @pytest.mark.parametrize(
     ("kind", "settings", "expected"),
     [
-        ("local", (), {"path": "/w/terraform.tfstate"}),
+        ("local", (), {"path": "terraform.tfstate"}),
         ("local", (("path", "state"),), {"path": "/root/state/skyplan/p/s.tfstate"}),
         ("s3", (("key", "team/"),), {"key": "team/skyplan/p/s.tfstate", "use_lockfile": "true"}),
         ("s3", (("dynamodb_table", "t"),), {"key": "skyplan/p/s.tfstate", "dynamodb_table": "t"}),
@@ -79,7 +111,7 @@ def test_a_failed_init_is_tried_again(fake):
 )
 def test_each_backend_gets_the_states_place(kind, settings, expected):
     backend = Backend(kind=kind, settings=settings)
-    assert dict(backend_config(backend, "skyplan/p/s.tfstate", folder=Path("/w"), root=Path("/root"))) == expected
+    assert dict(backend_config(backend, "skyplan/p/s.tfstate", root=Path("/root"))) == expected
 
 
 def test_providers_are_cached_beside_the_work_folders(fake):
