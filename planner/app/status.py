@@ -5,23 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from planner.model.migration import DOING, MigrationStatus
 from planner.model.record import HOLDING, Attempt, Node, NodeStatus, Run, RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from planner.state.history import Move
     from planner.state.record import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """One job: its newest run that matters, its nodes, how many launches it took, what is unfinished."""
+    """One job: its newest run that matters, its nodes, how many launches it took, what is unfinished, and its move while one is under way."""
 
     job: str
     run: Run | None
     nodes: tuple[Node, ...]
     attempts: tuple[Attempt, ...]
     first_applied_at: str
+    move: Move | None = None
 
     @property
     def alive(self) -> int:
@@ -41,7 +44,7 @@ class JobStatus:
 
 def status(record: Record, jobs: Sequence[str] = ()) -> tuple[JobStatus, ...]:
     """The named jobs, or all."""
-    runs, attempts = record.runs(), record.attempts()
+    runs, attempts, moves = record.runs(), record.attempts(), record.open_moves()
     out: list[JobStatus] = []
     for job in record.jobs():
         if jobs and job.name not in jobs:
@@ -54,6 +57,7 @@ def status(record: Record, jobs: Sequence[str] = ()) -> tuple[JobStatus, ...]:
                 nodes=record.nodes(job.name, run.generation) if run else (),
                 attempts=tuple(a for a in attempts if a.job == job.name),
                 first_applied_at=job.first_applied_at,
+                move=moves.get(job.name),
             )
         )
     return tuple(out)
@@ -75,9 +79,30 @@ def document(status: JobStatus) -> dict[str, Any]:
         "job": status.job,
         "first_applied_at": status.first_applied_at,
         "unfinished": status.unfinished,
+        "move": move_document(status.move) if status.move else None,
         "run": run_document(status.run, status.nodes) if status.run else None,
         "attempts": [attempt_document(a) for a in launches],
     }
+
+
+def move_document(move: Move) -> dict[str, Any]:
+    """A move, JSON-ready, less its diff and plan."""
+    plain = ("id", "reason", "status", "from_generation", "to_generation", "at")
+    asked = move.document.get("asked", {})
+    return {
+        **{name: getattr(move, name) for name in plain},
+        "doing": DOING[MigrationStatus(move.status)],
+        "asked_at_step": asked.get("step"),
+        "saved_step": move.document.get("saved"),
+    }
+
+
+def move_line(move: Move) -> str:
+    """A move in a line."""
+    to = f" to {move.job}-g{move.to_generation}" if move.to_generation else ""
+    way = f"move {move.id} ({move.reason}) from {move.job}-g{move.from_generation}{to}"
+    since = f"since {move.at[:19]}Z; `skyplan migrate --job {move.job}` goes on if nobody does"
+    return f"{move.job}: {way}: {move.status}: {DOING[MigrationStatus(move.status)]}, {since}"
 
 
 def run_document(run: Run, nodes: Sequence[Node]) -> dict[str, Any]:

@@ -102,4 +102,5 @@ def _show(found: Sequence[JobView], *, as_json: bool, one_line: bool) -> None:
         )
         for v in found
     }
-    view.say(status_lines(rows, view.paint_for(sys.stdout), far), stream=sys.stdout)
+    moves = [status.move_line(v.status.move) for v in found if v.status.move]
+    view.say([*status_lines(rows, view.paint_for(sys.stdout), far), *moves], stream=sys.stdout)

@@ -54,6 +54,17 @@ class MigrationStatus(StrEnum):
     REVERTED = "reverted"
 
 
+#: what is done in each, in a few words
+DOING: dict[MigrationStatus, str] = {
+    MigrationStatus.PROPOSED: "new nodes are launched",
+    MigrationStatus.LAUNCHED: "the new nodes hold, and the old ones are waited for to save a checkpoint",
+    MigrationStatus.SAVED: "the new nodes are released, and waited for to begin their cut",
+    MigrationStatus.CUT_OVER: "the old nodes are fenced, and the new ones waited for to make progress",
+    MigrationStatus.VERIFIED: "the old nodes are ended",
+    MigrationStatus.RETIRED: "done",
+    MigrationStatus.REVERTED: "given up",
+}
+
 #: a migration in one of these is at its end
 CLOSED = (MigrationStatus.RETIRED, MigrationStatus.REVERTED)
 

@@ -124,6 +124,11 @@ class Record:
         """The move of a job that is under way, if there is one."""
         return next((m for m in self.moves(job) if m.status not in CLOSED), None)
 
+    def open_moves(self) -> dict[str, Move]:
+        """All that are under way, by job."""
+        found = self._rows(tables.migration, tables.migration.c.status.not_in(CLOSED))
+        return {move.job: move for move in map(move_from, found)}
+
     def memory(self) -> AvailabilityMemory:
         """Launches that a cloud refused."""
         failures = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from datetime import timedelta
@@ -12,7 +13,7 @@ import pytest
 
 from planner.app.migrate import Migrated
 from planner.app.reap import reap
-from planner.app.status import status
+from planner.app.status import document, move_line, status
 from planner.app.sync import sync
 from planner.model.diagnostic import Diagnostic
 from planner.model.errors import InputError, StalePlan, TerraformError
@@ -330,3 +331,21 @@ def test_a_place_whose_price_moved_is_not_gone_to(world: MoveWorld) -> None:
     assert found is not None
     assert found.run is not None
     assert found.run.offer_id == second
+
+
+def test_a_move_under_way_is_shown_with_its_step(world: MoveWorld) -> None:
+    (before,) = status(world.record)
+    assert document(before)["move"] is None
+    world.half_way()
+    (shown,) = status(world.record)
+    assert shown.move is not None
+    line = move_line(shown.move)
+    assert line.startswith("train: move 1 (saving) from train-g1 to train-g2: launched: the new nodes hold"), line
+    said = document(shown)["move"]
+    assert (said["status"], said["from_generation"], said["to_generation"]) == ("launched", 1, 2)
+    assert 10 <= said["asked_at_step"] <= world.nodes.step[1]
+    assert "plan" not in json.dumps(said)
+    world.nodes.saves = True
+    world.migrate(None)
+    (after,) = status(world.record)
+    assert after.move is None

@@ -125,6 +125,22 @@ def test_status_of_a_job_whose_nodes_tell_nothing_shows_dashes(world: World, run
     assert (code, "SKY-APPLY-323" in err) == (1, True)
 
 
+def test_status_says_that_a_move_is_under_way_and_at_which_step(world: World, run: Run, clock: Clock) -> None:
+    world.apply()
+    assert json.loads(run("status", "--json")[1])["jobs"][0]["move"] is None
+
+    def decide(ports) -> None:
+        with held(ports, "train", wait_seconds=0) as lease:
+            writer = ports.record.writer(lease)
+            move = writer.decide(1, "saving", {}, NOW)
+            writer.go_on(move, NOW, status="saved", to_generation=2)
+
+    world.live(decide)
+    assert "train: move 1 (saving) from train-g1 to train-g2: saved: the new nodes are released" in run("status")[1]
+    move = json.loads(run("status", "--json")[1])["jobs"][0]["move"]
+    assert (move["status"], move["to_generation"], move["reason"]) == ("saved", 2, "saving")
+
+
 def test_status_watch_shows_it_anew_until_interrupted(world: World, told: Runtime, run: Run, clock: Clock) -> None:
     world.apply()
     node = Node(told)
