@@ -130,11 +130,13 @@ def load(
     offline: bool = False,
 ) -> Inputs:
     """Read everything; prices as they were known at `as_of`, if it is given.  Raises InputError with every error of every file."""
-    from planner.spec.job import parse_jobs  # noqa: PLC0415 - yaml
+    from planner.spec.foreign import parse_any  # noqa: PLC0415 - yaml
+    from planner.spec.foreign.shelf import shelf_of  # noqa: PLC0415 - yaml
     from planner.spec.limits import narrow  # noqa: PLC0415 - yaml
 
     market = load_market(catalog)
     words = words_of(market)
+    shelf = shelf_of(market, words)
     found: list[Diagnostic] = []
     try:
         project, project_shown, diagnostics = load_project(project_file, words)
@@ -149,7 +151,7 @@ def load(
         except InputError as error:
             found += error.diagnostics
             continue
-        workloads, diagnostics = parse_jobs(text, shown(path), words, project)
+        workloads, diagnostics = parse_any(text, shown(path), words, project, shelf)
         found += diagnostics
         for workload in workloads:
             narrowed, problems = narrow(workload, project)

@@ -54,6 +54,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "planner.cli.foundation_cmd",
         "Write the identities that plan, deploy, launch and mint in an account",
     ),
+    "import": ("planner.cli.import_cmd", "Make job files of SkyPilot, dstack and Slurm files"),
     "schema": ("planner.cli.schema_cmd", "Print the JSON Schema of job files and settings"),
 }
 

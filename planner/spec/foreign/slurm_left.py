@@ -1,0 +1,97 @@
+"""The options of sbatch that are not carried over: why, and what each would need.  Decides nothing else."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_CLUSTER: Final = ("a matter of the cluster it was written for", "")
+_LOGS: Final = ("output is kept by the node's log", "`skyplan logs` shows it")
+_LAYOUT: Final = ("how tasks lie on a node is the launcher's matter here", "use torchrun or mpirun in the body")
+#: option -> why it is not carried over, and what it would need
+LEFT: Final[dict[str, tuple[str, str]]] = {
+    **dict.fromkeys(
+        (
+            "partition",
+            "account",
+            "qos",
+            "nodelist",
+            "exclude",
+            "licenses",
+            "clusters",
+            "nodefile",
+            "reservation",
+            "comment",
+            "wckey",
+            "mcs-label",
+        ),
+        _CLUSTER,
+    ),
+    **dict.fromkeys(
+        (
+            "exclusive",
+            "oversubscribe",
+            "core-spec",
+            "thread-spec",
+            "overcommit",
+            "extra-node-info",
+            "sockets-per-node",
+            "cores-per-socket",
+        ),
+        ("a node belongs to one job anyway", ""),
+    ),
+    **dict.fromkeys(("output", "error", "open-mode", "quiet", "verbose", "parsable", "wait"), _LOGS),
+    **dict.fromkeys(
+        (
+            "ntasks-per-socket",
+            "ntasks-per-core",
+            "ntasks-per-gpu",
+            "distribution",
+            "hint",
+            "gpu-bind",
+            "gpu-freq",
+            "mem-bind",
+            "threads-per-core",
+            "cpu-freq",
+            "cpus-per-gpu",
+            "gres-flags",
+            "contiguous",
+            "switches",
+            "spread-job",
+            "use-min-nodes",
+            "network",
+            "propagate",
+            "ignore-pbs",
+            "get-user-env",
+            "export-file",
+            "input",
+            "acctg-freq",
+            "profile",
+            "power",
+            "bb",
+            "bbf",
+            "container",
+            "prefer",
+            "delay-boot",
+            "reboot",
+            "nice",
+            "test-only",
+            "tres-per-task",
+            "no-kill",
+        ),
+        _LAYOUT,
+    ),
+    "constraint": ("features are names of the cluster's own", "name the GPU under `accelerators`"),
+    "mail-type": ("skyplan sends no mail", "`skyplan events` tells what happens to a job"),
+    "mail-user": ("skyplan sends no mail", "`skyplan events` tells what happens to a job"),
+    "requeue": ("recovery is `skyplan replan` and `watch`", "give `checkpoint` so that a job resumes"),
+    "no-requeue": ("recovery is `skyplan replan` and `watch`", "leave out `checkpoint`"),
+    "signal": ("a job that is asked to stop finds it in its control file and gets SIGTERM", "see docs/job-protocol.md"),
+    "chdir": ("a folder of the cluster", "say `workdir`, a folder on the node"),
+    "dependency": ("jobs do not wait for each other", "apply them one after another"),
+    "begin": ("skyplan starts no job by the clock", "let CI's own schedule apply the plan"),
+    "deadline": ("it is counted from another clock", "say `constraints.deadline`, from the first apply"),
+    "hold": ("a plan is applied when you apply it", ""),
+    "time-min": ("a shorter limit to fit a gap in the cluster's queue", ""),
+    "tmp": ("temporary space of a node", "say `resources.disk`"),
+    "priority": ("the cluster's own scale", "say `priority`"),
+}
