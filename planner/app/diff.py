@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,13 +21,17 @@ from planner.app.audit_tree import WorkingTree
 from planner.app.diff_git import GitTree, committed_at
 from planner.app.diff_read import Reader, Side
 from planner.app.diff_terraform import read_terraform_plan
-from planner.model.change import Action, Change, PlacementDiff, Sides, TerraformChanges
+from planner.app.diff_widening import widened
+from planner.model.change import Action, Amount, Change, PlacementDiff, Sides, TerraformChanges
 from planner.model.diagnostic import Diagnostic, Location, ordered
 from planner.model.errors import InputError
 
 if TYPE_CHECKING:
     from planner.app.diff_read import Held
+    from planner.app.diff_replan import Ground, Setting
+    from planner.model.market import Market
     from planner.model.migration import MigrationDiff
+    from planner.model.project import Project
 
 WORKING_TREE = "working tree"
 JOBS_FOLDER = "jobs"
@@ -81,22 +87,106 @@ def run(request: Request, advance: Advance = lambda _: None) -> PlacementDiff:
     if problems:
         raise InputError(ordered(problems))
     base, head = sides
+    around = _Around(request, base, head)
+    told = _planned(around, request, advance)
     advance("comparing")
     changes = tuple(_changes(base, head))
+    if request.attribute:
+        from planner.app.diff_attribute import attributed  # noqa: PLC0415 - numpy
+
+        advance("telling causes apart")
+        changes, more = attributed(changes, (base, head), around.settings, around.ground)
+        told += more
+    advance("comparing rights")
+    rights = widened(base, head, around.projects, lambda: around.market, same=around.one_project)
     return PlacementDiff(
         base=base.label,
         head=head.label,
-        project="",
+        project=around.settings[1].project.name if around.is_read else "",
         valid_at=_valid_at(base, head, request),
         changes=changes,
+        widenings=rights.findings,
         terraform=tuple(sorted(terraform, key=lambda t: t.file)),
-        hourly=_sum(c.hourly for c in changes),
-        total=_sum(c.total for c in changes),
-        egress=_sum(c.egress for c in changes),
+        hourly=summed(c.hourly for c in changes),
+        total=summed(c.total for c in changes),
+        egress=summed(c.egress for c in changes),
         snapshots=_snapshots((*base.plans.values(), *head.plans.values())),
         inputs={"base": _named(base), "head": _named(head)},
-        warnings=(),
+        warnings=ordered([*told, *rights.told]),
     )
+
+
+class _Around:
+    """Projects, jobs and prices: read when something asks for them, since two folders of plans that grant the same need none."""
+
+    def __init__(self, request: Request, base: Side, head: Side) -> None:
+        self._request = request
+        self.sides = (base, head)
+        self.is_read = False
+
+    @cached_property
+    def market(self) -> Market:
+        """The catalog."""
+        return inputs.load_market(self._request.catalog)
+
+    @cached_property
+    def settings(self) -> tuple[Setting, Setting]:
+        """Of base and head.  Raises InputError with every problem of both."""
+        from planner.app.diff_replan import read_jobs, read_project  # noqa: PLC0415 - numpy
+
+        problems: list[Diagnostic] = []
+        found: list[Setting] = []
+        for side in self.sides:
+            project, file = read_project(side, self._project_file(side), self.market, problems)
+            found.append(read_jobs(side, project, file, self.market, problems))
+        if problems:
+            raise InputError(ordered(problems))
+        self.is_read = True
+        return found[0], found[1]
+
+    @cached_property
+    def ground(self) -> Ground:
+        """The one snapshot: the head's project says where prices come from."""
+        from planner.app.diff_replan import Ground  # noqa: PLC0415 - numpy
+
+        project = self.settings[1].project
+        given = self._request
+        priced = inputs.priced_market(
+            self.market, project, project_file=given.project_file, catalog=given.catalog, offline=True
+        )
+        return Ground(market=priced.market if priced else self.market, priced=priced)
+
+    def projects(self) -> tuple[Project, Project]:
+        """Of base and head."""
+        return self.settings[0].project, self.settings[1].project
+
+    @property
+    def one_project(self) -> bool:
+        """Whether both sides are of one skyplan.yaml, by its text."""
+        if not self._request.base_revision:
+            return self._text(self.sides[0]) == self._text(self.sides[1])
+        return self.settings[0].project == self.settings[1].project
+
+    def _text(self, side: Side) -> str:
+        path = self._project_file(side)
+        return side.tree.text(path) if side.tree.has(path) else ""
+
+    def _project_file(self, side: Side) -> Path:
+        own = side.root / inputs.PROJECT_FILE
+        if side.root != Path() and side.tree.has(own):
+            return own
+        return self._request.project_file or Path(inputs.PROJECT_FILE)
+
+
+def _planned(around: _Around, request: Request, advance: Advance) -> list[Diagnostic]:
+    """Plan what has no plan; nothing is loaded where nothing is to be planned."""
+    sides = around.sides
+    if not (request.replan or any(side.job_files for side in sides)):
+        return []
+    from planner.app.diff_replan import fill  # noqa: PLC0415 - numpy
+
+    advance("planning what has no plan")
+    return fill(sides, around.settings, around.ground, everything=request.replan)
 
 
 def _base(request: Request, reader: Reader, advance: Advance) -> Side:
@@ -126,27 +216,32 @@ def _of_files(path: Path, reader: Reader, advance: Advance) -> Side:
     if not path.exists():
         at = Location(inputs.shown(path))
         raise InputError([Diagnostic(code="SKY-SPEC-101", summary="is not there", location=at, hint=_ABSENT)])
-    return reader.side(inputs.shown(path), WorkingTree(), [path])
+    jobs = [path / JOBS_FOLDER] if (path / JOBS_FOLDER).is_dir() else []
+    root = path if path.is_dir() else Path()
+    return reader.side(inputs.shown(path), WorkingTree(), [path], jobs, root)
 
 
 def _changes(base: Side, head: Side) -> Iterable[Change]:
     for name in sorted({*base.plans, *head.plans}):
         before, after = base.plans.get(name), head.plans.get(name)
         found = diff_change.change(name, before, after)
-        yield _with_migration(found, base.migrations.get(name), head.migrations.get(name))
+        yield with_migration(found, base.migrations.get(name), head.migrations.get(name))
 
 
-def _with_migration(change: Change, before: MigrationDiff | None, after: MigrationDiff | None) -> Change:
-    """A diff that the base has too is none of this change."""
+def with_migration(change: Change, before: MigrationDiff | None, after: MigrationDiff | None) -> Change:
+    """With the migration diff of the head: one that the base has too is none of this change."""
     if after is None or after == before:
         return change
     if change.action is Action.KEEP:
         reason = f"{after.text} (migration diff, {after.reason.value})"
-        return replace(change, action=Action.MIGRATE, reason=reason, migration=after)
+        was, to = after.standing.usd_per_hour, after.to[0].usd_per_hour
+        hourly = Sides(before=Amount(usd=was or Decimal(0), at_least=was is None), after=Amount(usd=to))
+        return replace(change, action=Action.MIGRATE, reason=reason, migration=after, hourly=hourly)
     return replace(change, migration=after)
 
 
-def _sum(sides: Iterable[Sides]) -> Sides:
+def summed(sides: Iterable[Sides]) -> Sides:
+    """Over all jobs."""
     out = Sides()
     for one in sides:
         out = out.plus(one)

@@ -32,6 +32,8 @@ def change(name: str, before: Held | None, after: Held | None) -> Change:
     assert present is not None  # noqa: S101 - a job of one side at least
     inputs = _inputs_changed(before.plan, after.plan) if before and after else ()
     added, removed = _grants(before, after)
+    # a job that finds no place is no saving: what it will cost is not known
+    lost = Amount(at_least=True) if after and new is None and old is not None else None
     return Change(
         job=name,
         action=action,
@@ -39,10 +41,10 @@ def change(name: str, before: Held | None, after: Held | None) -> Change:
         after=new,
         reason=_reason(action, before, after, inputs),
         runner_up=after.plan.ranked[1] if after and len(after.plan.ranked) > 1 else None,
-        terms=tuple(_terms(old, new)),
-        hourly=Sides(before=_hourly(old), after=_hourly(new)),
-        total=Sides(before=_total(old), after=_total(new)),
-        egress=Sides(before=_egress(old), after=_egress(new)),
+        terms=() if lost else tuple(_terms(old, new)),
+        hourly=Sides(before=_hourly(old), after=lost or _hourly(new)),
+        total=Sides(before=_total(old), after=lost or _total(new)),
+        egress=Sides(before=_egress(old), after=lost or _egress(new)),
         altered=tuple(_altered(before, after)) if before and after else (),
         caveats_added=_caveats(old, new),
         grants_added=added,
@@ -107,10 +109,15 @@ def _moved(old: Placement, new: Placement, after: Held) -> str:
     return f"{old.offer_id} is #{rank + 1} now: {word}${total:,.2f} there, ${gap:,.2f} more{share}"
 
 
+def total_of(plan: PlacementPlan) -> Amount:
+    """Of the choice; nothing where there is none."""
+    return _total(plan.ranked[0] if plan.ranked else None)
+
+
 def _terms(old: Placement | None, new: Placement | None) -> Iterator[TermChange]:
     was = {t.name: t for t in old.terms} if old else {}
     now = {t.name: t for t in new.terms} if new else {}
-    for name in dict.fromkeys((*now, *was)):
+    for name in sorted({*now, *was}):  # a plan file's are sorted, a new plan's are not
         before, after = was.get(name), now.get(name)
         shown = after or before
         assert shown is not None  # noqa: S101 - the name is of one of them

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
-from planner.app.inputs import PLAN_SUFFIX, read_text, shown
+from planner.app.inputs import PLAN_SUFFIX, shown
 from planner.migration.document import DIFF_SUFFIX
 from planner.migration.document import from_document as migration_from
 from planner.model.diagnostic import Diagnostic, Location
@@ -25,7 +25,6 @@ from planner.model.plan import PlacementPlan, from_document, to_document
 JOB_SUFFIXES = (".yaml", ".yml")
 _SHOWN = 2
 """Ranked placements that a diff shows: the choice and the runner-up."""
-_FOLDER_HINT = "give a plan file, a folder of plans, or a revision with --base"
 
 
 class Tree(Protocol):
@@ -77,6 +76,7 @@ class Side:
     plans: dict[str, Held] = field(default_factory=dict[str, Held])
     migrations: dict[str, MigrationDiff] = field(default_factory=dict[str, MigrationDiff])
     job_files: tuple[Path, ...] = ()
+    root: Path = Path()
 
     def full(self, name: str) -> PlacementPlan:
         """A plan with all that it ranks.  Raises InputError."""
@@ -94,9 +94,11 @@ class Reader:
     problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
     _known: dict[str, Held] = field(default_factory=dict[str, Held])
 
-    def side(self, label: str, tree: Tree, paths: Sequence[Path], job_paths: Sequence[Path] = ()) -> Side:
-        """Plans and migration diffs of files and folders; what a folder of a revision does not have is empty."""
-        side = Side(label=label, tree=tree)
+    def side(
+        self, label: str, tree: Tree, paths: Sequence[Path], job_paths: Sequence[Path] = (), root: Path = Path()
+    ) -> Side:
+        """Plans and migration diffs of files and folders, and the names of job files.  `root`: where skyplan.yaml may lie."""
+        side = Side(label=label, tree=tree, root=root)
         for path in paths:
             files = tree.below(path)
             if files is None:
@@ -175,14 +177,6 @@ def held_new(plan: PlacementPlan) -> Held:
         standings={p.offer_id: (p.rank, p.total_usd, p.lower_bound) for p in plan.ranked},
         whole=plan,
     )
-
-
-def working_text(path: Path) -> str:
-    """Of a file that the user named.  Raises InputError (SKY-SPEC-101)."""
-    if path.is_dir():
-        at = Location(shown(path))
-        raise InputError([Diagnostic(code="SKY-SPEC-101", summary="is a folder", location=at, hint=_FOLDER_HINT)])
-    return read_text(path)
 
 
 def _json(text: str, path: Path, code: str) -> Any:

@@ -27,6 +27,26 @@ _PATH = click.Path(path_type=Path)
 @click.option("--base", "base_revision", metavar="REV", default="", help="Compare with this revision of git instead.")
 @click.option("--head", "head_revision", metavar="REV", default="", help="With --base: not the working tree, but this.")
 @click.option(
+    "--jobs",
+    "job_paths",
+    multiple=True,
+    metavar="PATH",
+    type=_PATH,
+    default=(Path("jobs"),),
+    show_default=True,
+    help="With --base: job files, or folders of them.  What has no plan file there is planned.  Repeatable.",
+)
+@click.option(
+    "--migrations",
+    metavar="DIR",
+    type=_PATH,
+    default=Path("migrations"),
+    show_default=True,
+    help="With --base: migration diffs.",
+)
+@click.option("--replan", is_flag=True, help="Plan every job of both sides anew, with the same prices.")
+@click.option("--attribute", is_flag=True, help="Tell apart what the market, skyplan, the project and the job moved.")
+@click.option(
     "--terraform-plan",
     "terraform",
     multiple=True,
@@ -58,6 +78,10 @@ def command(
     head_path: Path | None,
     base_revision: str,
     head_revision: str,
+    job_paths: tuple[Path, ...],
+    migrations: Path,
+    replan: bool,
+    attribute: bool,
     terraform: tuple[Path, ...],
     formats: tuple[str, ...],
     outputs: tuple[Path, ...],
@@ -91,6 +115,10 @@ def command(
         base_revision=base_revision,
         head_revision=head_revision,
         plans=plans_folder,
+        jobs=job_paths,
+        migrations=migrations,
+        replan=replan,
+        attribute=attribute,
         terraform=terraform,
         project_file=project_file,
         catalog=catalog,

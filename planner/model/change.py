@@ -82,7 +82,7 @@ def difference(before: Amount, after: Amount) -> Difference:
         case False, False:
             bound = Bound.EXACT
         case False, True:
-            bound = Bound.AT_LEAST if usd >= 0 else Bound.UNKNOWN
+            bound = Bound.AT_LEAST if usd > 0 else Bound.UNKNOWN
         case True, False:
             bound = Bound.AT_MOST
         case _:
@@ -117,12 +117,11 @@ class TermChange:
     detail: str
 
     @property
-    def sides(self) -> Sides:
-        """As amounts."""
-        return Sides(
-            before=Amount(usd=self.before or Decimal(0), at_least=self.before is None),
-            after=Amount(usd=self.after or Decimal(0), at_least=self.after is None),
-        )
+    def difference(self) -> Difference:
+        """What comes on top; of one term there is no bound: it is known or it is not."""
+        if self.before is None or self.after is None:
+            return Difference(usd=Decimal(0), bound=Bound.UNKNOWN)
+        return Difference(usd=self.after - self.before, bound=Bound.EXACT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -177,6 +176,16 @@ class Change:
     replanned: tuple[str, ...] = ()
     migration: MigrationDiff | None = None
     file: str = ""
+
+    @property
+    def unplaced(self) -> bool:
+        """It had a place, and with what it asks for now there is none."""
+        return self.action is Action.UPDATE and self.after is None
+
+    @property
+    def stands(self) -> bool:
+        """The placement in the plans is one and the same."""
+        return bool(self.before and self.after and self.before.placement_id == self.after.placement_id)
 
     @property
     def finish_hours(self) -> tuple[Decimal | None, Decimal | None]:

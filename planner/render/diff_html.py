@@ -12,18 +12,19 @@ from planner.render.diff_words import (
     amount,
     counted,
     delta,
+    facts,
     finish,
     headline,
     inputs_words,
     mask,
     money,
     notes,
-    place,
-    runner_up,
     said,
+    summed,
+    ways,
+    word,
 )
-from planner.render.migration_text import minutes
-from planner.render.text import usd
+from planner.render.migration_text import minutes, signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -127,10 +128,10 @@ def _destroying(diff: PlacementDiff) -> list[str]:
 
 def _totals(diff: PlacementDiff) -> str:
     rows = [
-        (name, *(f"{'at least ' if a.at_least else ''}{usd(a.usd)}" for a in (s.before, s.after)), delta(s.difference))
+        (name, *map(summed, (s.before, s.after)), delta(s.difference))
         for name, s in (("per hour", diff.hourly), ("to finish", diff.total), ("of it egress", diff.egress))
     ]
-    head = (f"all {len(diff.changes)} jobs", "base", "head", "difference")
+    head = (f"all jobs ({len(diff.changes)})", "base", "head", "difference")
     return _section("Cost", _table(head, rows, numbers=frozenset({1, 2, 3})))
 
 
@@ -139,10 +140,9 @@ def _jobs(diff: PlacementDiff) -> list[str]:
         return []
     rows = [
         (
-            f"{GLYPHS[c.action]} {c.action.value}",
+            f"{GLYPHS[c.action]} {word(c)}",
             c.job,
-            place(c.before, "-"),
-            place(c.migration.to[0]) if c.migration and c.action is Action.MIGRATE else place(c.after, "-"),
+            *ways(c),
             delta(c.hourly.difference),
             delta(c.total.difference),
             finish(c),
@@ -154,19 +154,10 @@ def _jobs(diff: PlacementDiff) -> list[str]:
 
 
 def _job(c: Change) -> str:
-    rows = [("reason", c.reason)]
-    rows += [(side, f"{place(p)} ({p.placement_id})") for side, p in (("from", c.before), ("to", c.after)) if p]
-    rows += [(a.name, f"{mask(a.before) or '-'} -> {mask(a.after) or '-'}") for a in c.altered]
-    rows += [("per hour", money(c.hourly)), ("to finish", money(c.total)), ("egress", money(c.egress))]
-    rows += [("finish", finish(c)), ("runner-up", runner_up(c) or "none")]
-    if because := inputs_words(c):
-        rows.append(("told apart" if c.causes else "inputs changed", because))
-    if c.replanned:
-        rows.append(("planned for this diff", " and ".join(c.replanned)))
-    rows += [("caveat", text) for text in c.caveats_added]
+    rows = [("reason", c.reason), *facts(c)]
     inner = [_table(("", ""), rows)]
     if c.terms:
-        terms = [(t.name, amount(t.before), amount(t.after), delta(t.sides.difference), t.detail) for t in c.terms]
+        terms = [(t.name, amount(t.before), amount(t.after), delta(t.difference), t.detail) for t in c.terms]
         inner.append(_table(("term", "base", "head", "difference", "how"), terms, numbers=frozenset({1, 2, 3})))
     rights = [("added", g) for g in c.grants_added] + [("removed", g) for g in c.grants_removed]
     if rights:
@@ -176,8 +167,10 @@ def _job(c: Change) -> str:
         m = c.migration
         inner.append(f"<p>{escape(mask(m.text))} <strong>The job stops for {minutes(m.stop_minutes)}.</strong></p>")
         steps = [(str(k), s.title, minutes(s.minutes), "stops" if s.stops else "") for k, s in enumerate(m.steps, 1)]
+        if moved := [(t.name, signed(t.usd), t.detail) for t in m.terms]:
+            inner.append(_table(("term of the move", "USD", "how"), moved, numbers=frozenset({1})))
         inner.append(_table(("step", "", "expected", ""), steps))
-    return _folded(f"{c.job}: {c.action.value}", *inner)
+    return _folded(f"{c.job}: {word(c)}", *inner)
 
 
 def _terraform(diff: PlacementDiff) -> list[str]:

@@ -101,7 +101,7 @@ def _change(c: Change) -> dict[str, Any]:
                 "name": t.name,
                 "before": _number(t.before),
                 "after": _number(t.after),
-                "difference": _difference(t.sides.difference),
+                "difference": _difference(t.difference),
                 "detail": mask(t.detail),
             }
             for t in c.terms

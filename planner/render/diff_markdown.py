@@ -17,18 +17,19 @@ from planner.render.diff_words import (
     amount,
     counted,
     delta,
+    facts,
     finish,
     headline,
     inputs_words,
     mask,
     money,
     notes,
-    place,
-    runner_up,
     said,
+    summed,
+    ways,
+    word,
 )
-from planner.render.migration_text import minutes
-from planner.render.text import usd
+from planner.render.migration_text import minutes, signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,7 +45,9 @@ _CUT = (
 )
 _TAG = re.compile(r'<!-- skyplan-diff tag="([A-Za-z0-9][A-Za-z0-9._/-]{0,99})" valid-at="([0-9TZ:-]*)" -->')
 _BREAK = "&#8203;"
-_HTML = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;", '"': "&quot;", "@": f"@{_BREAK}", "#": f"#{_BREAK}"})
+_NAME, _FEW = 80, 5
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": f"@{_BREAK}", "#": f"#{_BREAK}"}
+_HTML = str.maketrans({c: f"&#{ord(c)};" for c in '"[]`|*_~\\'} | _ENTITIES)
 #: shares of the room that a table may take: rights, deletions, jobs, other figures
 _RIGHTS, _DELETIONS, _JOBS, _FIGURES = 0.2, 0.15, 0.3, 0.1
 
@@ -101,7 +104,7 @@ def _nothing(diff: PlacementDiff) -> str:
     count = len(diff.changes)
     jobs = f"{count} {'job stays' if count == 1 else 'jobs stay'} as {'it is' if count == 1 else 'they are'}"
     total = diff.total.after
-    return f"**skyplan: no change.** {jobs}; {'at least ' if total.at_least else ''}{usd(total.usd)} to finish."
+    return f"**skyplan: no change.** {jobs}; {summed(total)} to finish."
 
 
 def _headline(diff: PlacementDiff) -> str:
@@ -157,17 +160,18 @@ def _destroying(diff: PlacementDiff, longest: int) -> list[str]:
         out += [f"### :warning: Terraform deletes or replaces ({len(rows)})", table]
     failed = [t.file for t in diff.terraform if t.errored]
     if failed:
-        files = ", ".join(_safe(*failed[:5])) + (f" and {len(failed) - 5} more" if len(failed) > 5 else "")  # noqa: PLR2004 - a line
+        files = ", ".join(_safe(*(f[-_NAME:] for f in failed[:_FEW])))
+        files += f" and {len(failed) - _FEW} more" if len(failed) > _FEW else ""
         out.append(f"**Terraform's plan ended with an error**: {files}. What it would do is not known whole.")
     return out
 
 
 def _totals(diff: PlacementDiff) -> str:
     rows = [
-        (name, *(f"{'at least ' if a.at_least else ''}{usd(a.usd)}" for a in (s.before, s.after)), delta(s.difference))
+        (name, *map(summed, (s.before, s.after)), delta(s.difference))
         for name, s in (("per hour", diff.hourly), ("to finish", diff.total), ("of it egress", diff.egress))
     ]
-    table = _table((f"all {len(diff.changes)} jobs", "base", "head", ""), rows, LONGEST, right=frozenset({1, 2, 3}))
+    table = _table((f"all jobs ({len(diff.changes)})", "base", "head", ""), rows, LONGEST, right=frozenset({1, 2, 3}))
     return "\n\n".join([table, *(f"_{note[0].upper()}{note[1:]}._" for note in notes(diff))])
 
 
@@ -182,8 +186,8 @@ def _jobs(diff: PlacementDiff, longest: int) -> list[str]:
         return []
     rows = [
         (
-            f"`{GLYPHS[c.action]}` {c.action.value}",
-            *_safe(c.job, place(c.before, "-"), _goes_to(c)),
+            f"`{GLYPHS[c.action]}` {word(c)}",
+            *_safe(c.job, *ways(c)),
             delta(c.hourly.difference),
             delta(c.total.difference),
             finish(c),
@@ -194,28 +198,14 @@ def _jobs(diff: PlacementDiff, longest: int) -> list[str]:
     return [_table(head, rows, longest * _JOBS, right=frozenset({4, 5}))]
 
 
-def _goes_to(c: Change) -> str:
-    return place(c.migration.to[0]) if c.migration and c.action is Action.MIGRATE else place(c.after, "-")
-
-
 def _job(c: Change) -> str:
-    rows = [("reason", c.reason)]
-    rows += [(side, f"{place(p)} ({p.placement_id})") for side, p in (("from", c.before), ("to", c.after)) if p]
-    rows += [(a.name, f"{mask(a.before) or '-'} -> {mask(a.after) or '-'}") for a in c.altered]
-    rows += [("per hour", money(c.hourly)), ("to finish", money(c.total)), ("egress", money(c.egress))]
-    rows += [("finish", finish(c)), ("runner-up", runner_up(c) or "none")]
-    if because := inputs_words(c):
-        rows.append(("told apart" if c.causes else "inputs changed", because))
-    if c.replanned:
-        rows.append(("planned for this diff", " and ".join(c.replanned)))
-    rows += [("caveat", text) for text in c.caveats_added]
+    rows = [("reason", c.reason), *facts(c)]
     parts = [
-        f"<details><summary>{_html(c.job)}: {c.action.value}</summary>",
+        f"<details><summary>{_html(c.job)}: {word(c)}</summary>",
         _table(("", ""), (_safe(*r) for r in rows), LONGEST / 4),
     ]
     terms = [
-        (*_safe(t.name), amount(t.before), amount(t.after), delta(t.sides.difference), *_safe(t.detail))
-        for t in c.terms
+        (*_safe(t.name), amount(t.before), amount(t.after), delta(t.difference), *_safe(t.detail)) for t in c.terms
     ]
     if terms:
         parts.append(_table(("term", "base", "head", "", ""), terms, LONGEST / 4, right=frozenset({1, 2, 3})))
@@ -231,6 +221,8 @@ def _job(c: Change) -> str:
         steps = [
             (str(k), *_safe(s.title), minutes(s.minutes), "stops" if s.stops else "") for k, s in enumerate(m.steps, 1)
         ]
+        if moved := [(*_safe(t.name), signed(t.usd), *_safe(t.detail)) for t in m.terms]:
+            parts.append(_table(("term of the move", "", ""), moved, LONGEST / 8, right=frozenset({1})))
         parts.append(_table(("step", "", "", ""), steps, LONGEST / 8, right=frozenset({2})))
     return "\n\n".join([*parts, "</details>"])
 
@@ -261,5 +253,5 @@ def _figures(diff: PlacementDiff, longest: int) -> list[str]:
 
 
 def _html(text: str) -> str:
-    """For a summary, in which Markdown does not hold."""
+    """For a summary, in which Markdown should not hold: its signs are entities all the same."""
     return re.sub(r"(?<=:)(?=//)|(?<=www)(?=\.)", _BREAK, mask(text).translate(_HTML), flags=re.IGNORECASE)

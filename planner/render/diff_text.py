@@ -11,22 +11,21 @@ from planner.render.diff_words import (
     amount,
     counted,
     delta,
+    facts,
     finish,
     headline,
     inputs_words,
     mask,
     money,
     notes,
-    place,
-    runner_up,
     said,
+    ways,
+    word,
 )
-from planner.render.migration_text import minutes
-from planner.render.text import Paint, columns, usd
+from planner.render.migration_text import minutes, signed
+from planner.render.text import Paint, columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from planner.model.change import Change, PlacementDiff
 
 _COLOURS = {
@@ -92,13 +91,11 @@ def _terraform(diff: PlacementDiff, paint: Paint) -> list[str]:
 
 
 def _change(c: Change, paint: Paint) -> list[str]:
-    p = c.after or c.before
-    head = f"{paint(GLYPHS[c.action], 'bold', _COLOURS[c.action])} {paint(mask(c.job), 'bold')}  {place(p)}  ({c.action.value})"
-    rows = list(_rows(c))
+    here, there = ways(c)
+    head = f"{paint(GLYPHS[c.action], 'bold', _COLOURS[c.action])} {paint(mask(c.job), 'bold')}  {there if c.after else here}  ({word(c)})"
+    rows = [(mask(name), mask(text)) for name, text in facts(c)]
     out = [head, f"    {mask(c.reason)}", *columns(rows, indent="    ")]
-    terms = [
-        (t.name, amount(t.before), "->", amount(t.after), delta(t.sides.difference), mask(t.detail)) for t in c.terms
-    ]
+    terms = [(t.name, amount(t.before), "->", amount(t.after), delta(t.difference), mask(t.detail)) for t in c.terms]
     out += ["", *columns(terms, right=frozenset({1, 3, 4}), indent="    ")]
     rights = [("+", g) for g in c.grants_added] + [("-", g) for g in c.grants_removed]
     if rights:
@@ -110,31 +107,11 @@ def _change(c: Change, paint: Paint) -> list[str]:
         steps = [
             (str(k), mask(s.title), minutes(s.minutes), "stops" if s.stops else "") for k, s in enumerate(m.steps, 1)
         ]
+        out += columns(
+            [(t.name, signed(t.usd), mask(t.detail)) for t in m.terms], right=frozenset({1}), indent="      "
+        )
         out += columns(steps, right=frozenset({0, 2}), indent="      ")
     return out
-
-
-def _rows(c: Change) -> Iterator[tuple[str, str]]:
-    if c.before is not None and c.after is not None:
-        yield "from", f"{place(c.before)} ({c.before.placement_id})"
-        yield "to", f"{place(c.after)} ({c.after.placement_id})"
-    if c.migration is not None:
-        to = c.migration.to[0]
-        yield "moves to", f"{place(to)} ({usd(to.usd_per_hour)}/h)"
-    for a in c.altered:
-        yield mask(a.name), f"{mask(a.before) or '-'} -> {mask(a.after) or '-'}"
-    yield "per hour", money(c.hourly)
-    yield "to finish", money(c.total)
-    yield "egress", money(c.egress)
-    yield "finish", finish(c)
-    if beside := runner_up(c):
-        yield "runner-up", beside
-    if because := inputs_words(c):
-        yield "told apart" if c.causes else "inputs", mask(because)
-    if c.replanned:
-        yield "planned", f"for this diff: {' and '.join(c.replanned)}"
-    for caveat in c.caveats_added:
-        yield "caveat", mask(caveat)
 
 
 def warning_lines(diff: PlacementDiff, paint: Paint) -> list[str]:

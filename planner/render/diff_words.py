@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from decimal import Decimal
 
-    from planner.model.change import Change, Difference, PlacementDiff, Sides, TerraformChanges
+    from planner.model.change import Amount, Change, Difference, PlacementDiff, Sides, TerraformChanges
     from planner.model.diagnostic import Diagnostic
     from planner.model.plan import Placement
 
@@ -49,7 +49,7 @@ def mask(text: str) -> str:
             if shape.hint in text:
                 text = shape.pattern.sub(lambda m, mixed=shape.mixed: _cut(m, mixed=mixed), text)
         text = _without_assigned(text) if "=" in text or ":" in text else text
-        text = _GCP.sub("[project]", _NEBIUS.sub(_ID, _UUID.sub(_ID, _NUMBER.sub(_ACCOUNT, text))))
+        text = _GCP.sub("[project]", _NEBIUS.sub(_ID, _NUMBER.sub(_ACCOUNT, _UUID.sub(_ID, text))))
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 
 
@@ -68,17 +68,30 @@ def _without_assigned(text: str) -> str:
 
 def headline(diff: PlacementDiff) -> str:
     """`1 to migrate, 2 to create, 197 keep`."""
-    parts = [f"{n} to {word}" for action, word in _TERMS.items() if (n := len(diff.of(action)))]
+    parts = [f"{n} to {word}" for action, word in _TERMS.items() if (n := sum(not c.unplaced for c in diff.of(action)))]
     kept = len(diff.of(Action.KEEP))
     if kept:
         parts.append(f"{kept} kept")
+    if lost := sum(c.unplaced for c in diff.changes):
+        parts.append(f"{lost} without a place")
     return ", ".join(parts) or "no jobs"
 
 
-def money(sides: Sides, unit: str = "") -> str:
+def word(change: Change) -> str:
+    """The action; of a job that has no place any more, that."""
+    return "no place" if change.unplaced else change.action.value
+
+
+def money(sides: Sides) -> str:
     """`$1.00 -> $2.00 (+$1.00)`; with an unknown in it `at least`."""
-    shown = [f"{'at least ' if a.at_least else ''}{usd(a.usd)}{unit}" for a in (sides.before, sides.after)]
-    return f"{shown[0]} -> {shown[1]} ({delta(sides.difference)})"
+    return f"{summed(sides.before)} -> {summed(sides.after)} ({delta(sides.difference)})"
+
+
+def summed(amount: Amount) -> str:
+    """`$1.00`, `at least $1.00`, `unknown` where nothing of it is known."""
+    if amount.at_least:
+        return f"at least {usd(amount.usd)}" if amount.usd else "unknown"
+    return usd(amount.usd)
 
 
 def delta(difference: Difference) -> str:
@@ -100,6 +113,32 @@ def amount(value: Decimal | None) -> str:
 def place(p: Placement | None, nothing: str = "nothing") -> str:
     """`aws us-east-1 use1-az4, 2 x p4d.24xlarge spot`."""
     return nothing if p is None else mask(f"{where(p)}, {what(p)}")
+
+
+def ways(change: Change) -> tuple[str, str]:
+    """From where, to where; of a move by a migration diff, by that."""
+    m = change.migration
+    if m is not None and change.stands:
+        return mask(m.standing.offer_id), place(m.to[0])
+    return place(change.before, "-"), place(change.after, "-")
+
+
+def facts(c: Change) -> list[tuple[str, str]]:
+    """Every line of a job's own table, by name."""
+    out: list[tuple[str, str]] = []
+    here, there = ways(c)
+    if c.stands and c.migration is not None:
+        out += [("from", here), ("to", f"{there} ({usd(c.migration.to[0].usd_per_hour)}/h)")]
+    else:
+        out += [(side, f"{place(p)} ({p.placement_id})") for side, p in (("from", c.before), ("to", c.after)) if p]
+    out += [(a.name, f"{mask(a.before) or '-'} -> {mask(a.after) or '-'}") for a in c.altered]
+    out += [("per hour", money(c.hourly)), ("to finish", money(c.total)), ("egress", money(c.egress))]
+    out += [("finish", finish(c)), ("runner-up", runner_up(c) or "none")]
+    if because := inputs_words(c):
+        out.append(("told apart" if c.causes else "inputs changed", because))
+    if c.replanned:
+        out.append(("planned", f"for this diff: {' and '.join(c.replanned)}"))
+    return [*out, *(("caveat", text) for text in c.caveats_added)]
 
 
 def finish(change: Change) -> str:
@@ -148,7 +187,9 @@ def notes(diff: PlacementDiff) -> list[str]:
             " price changes are in these figures; `--replan` leaves them out, `--attribute` tells them apart"
         )
     if any(a.at_least for sides in (diff.hourly, diff.total) for a in (sides.before, sides.after)):
-        out.append("a price or a size is unknown: totals with it say `at least`, and no saving is read out of them")
+        out.append(
+            "a price, a size or a place is unknown: totals with it say `at least`, and no saving is read out of them"
+        )
     return out
 
 
