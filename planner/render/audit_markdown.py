@@ -5,27 +5,19 @@ Every name in it is a stranger's: nothing may open a tag, a link, a mention or a
 
 from __future__ import annotations
 
-import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from planner.model.audit_report import WIDENING
-from planner.render.audit_words import asking, indented, printable, rule_page, summary, what, where, who
+from planner.render.audit_words import asking, indented, rule_page, summary, what, where, who
+from planner.render.comment import cell, html, joined
 
 if TYPE_CHECKING:
     from planner.model.audit_report import AuditReport, Change
     from planner.model.finding import Finding
 
-LONGEST = 60_000
-"""Characters: GitHub refuses a comment of more than 65,536 (its API's own message, 2026-09)."""
 _CUT = "_Cut here, as a comment may be no longer: the SARIF or JSON output has the rest._"
 _MARKS = {"added": "+ added", "removed": "- removed", "widened": "! widened", "changed": "~ changed"}
-#: a space of no width keeps a name from being mentioned or linked: GitHub looks for `@name`, `#1` and addresses in what is rendered
-_BREAK = "&#8203;"
-_TAGS = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": f"@{_BREAK}", "#": f"#{_BREAK}"}
-_HTML = str.maketrans(_TAGS)
-_SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_[]|~"} | _TAGS)
-_ADDRESS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
 
 
 def document(report: AuditReport) -> str:
@@ -39,15 +31,7 @@ def document(report: AuditReport) -> str:
         said = (f"- **{d.severity.value}**: {cell(d.summary)} ({d.code})" for d in report.diagnostics)
         blocks.append("\n".join(said))
     blocks += [_folded(f) for f in report.findings if f.rule != WIDENING]
-    kept: list[str] = []
-    room = LONGEST
-    for block in blocks:
-        room -= len(block) + 2
-        if room < len(_CUT) + 2:
-            kept.append(_CUT)
-            break
-        kept.append(block)
-    return "\n\n".join(kept) + "\n"
+    return joined(blocks, _CUT)
 
 
 def _verdict(report: AuditReport) -> str:
@@ -69,7 +53,7 @@ def _widenings(widened: list[Finding], base: str) -> list[str]:
 def _changes(rows: list[Change]) -> str:
     first = rows[0]
     name = " ".join(filter(None, (first.cloud, first.identity)))
-    out = [f"<details><summary>{_html(name)}: {_counted(rows)}</summary>", "", "| | right |", "|---|---|"]
+    out = [f"<details><summary>{html(name)}: {_counted(rows)}</summary>", "", "| | right |", "|---|---|"]
     out += [f"| {_MARKS[c.kind]} | {cell(c.right)} |" for c in rows]
     return "\n".join([*out, "", "</details>"])
 
@@ -81,7 +65,7 @@ def _counted(rows: list[Change]) -> str:
 def _folded(f: Finding) -> str:
     head = f"{f.level.value} {f.rule} {who(f)}: {f.message}"
     mark = " (accepted)" if f.accepted else ""
-    out = [f"<details><summary>{_html(head)}{mark}</summary>", "", f"- where: {cell(where(f))}"]
+    out = [f"<details><summary>{html(head)}{mark}</summary>", "", f"- where: {cell(where(f))}"]
     if f.origin:
         out.append(f"- in: {cell(f.origin)}")
     if shown := what(f):
@@ -94,16 +78,6 @@ def _folded(f: Finding) -> str:
         if text and not f.accepted:
             out += ["", f"{label}:", "", _code(text)]
     return "\n".join([*out, "", "</details>"])
-
-
-def cell(text: str) -> str:
-    """A stranger's text, which opens nothing where it stands in Markdown."""
-    return _ADDRESS.sub(_BREAK, printable(text).translate(_SPECIAL))
-
-
-def _html(text: str) -> str:
-    """For a summary, in which Markdown does not hold."""
-    return _ADDRESS.sub(_BREAK, printable(text).translate(_HTML))
 
 
 def _code(text: str) -> str:

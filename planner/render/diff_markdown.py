@@ -10,9 +10,9 @@ import re
 from typing import TYPE_CHECKING
 
 from planner.model.change import GLYPHS, Action
-from planner.render.audit_markdown import cell
 from planner.render.audit_words import what as granted
 from planner.render.audit_words import who
+from planner.render.comment import cell
 from planner.render.diff_words import (
     amount,
     counted,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.render.audit_markdown import cell
+from planner.render.comment import cell, joined
 from planner.render.migration_text import bound_words, left_words, minutes, signed, standing_words, summary
 from planner.render.plan_text import what, where
 from planner.render.text import usd
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from planner.model.migration import Kept, MigrationDiff
 
-LONGEST = 60_000
-"""Characters: GitHub refuses a comment of more than 65,536 (its API's own message, 2026-09)."""
 _CUT = "_Cut here, as a comment may be no longer: the JSON has the rest._"
 
 
@@ -30,15 +28,7 @@ def document(diffs: Sequence[MigrationDiff], kept: Sequence[Kept]) -> str:
         blocks.append(
             f"<details><summary>{len(kept)} stay</summary>\n\n| job | why | |\n|---|---|---|\n{rows}\n\n</details>"
         )
-    out: list[str] = []
-    room = LONGEST
-    for block in blocks:
-        room -= len(block) + 2
-        if room < len(_CUT) + 2:
-            out.append(_CUT)
-            break
-        out.append(block)
-    return "\n\n".join(out) + "\n"
+    return joined(blocks, _CUT)
 
 
 def _diff(diff: MigrationDiff) -> str:

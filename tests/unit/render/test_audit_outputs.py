@@ -13,7 +13,7 @@ from jsonschema import Draft4Validator, Draft202012Validator
 
 from planner.model.diagnostic import Location
 from planner.model.finding import Level
-from planner.render import audit_json, audit_junit, audit_markdown, audit_sarif, audit_words
+from planner.render import audit_json, audit_junit, audit_markdown, audit_sarif, audit_words, comment
 from planner.render.audit_text import audit_lines
 from planner.render.text import Paint
 from tests.unit.render.audit_reports import CLEAN, FINDINGS, FULL, HOSTILE, finding
@@ -190,7 +190,7 @@ def test_markdown_links_nothing_that_a_name_says() -> None:
 def test_a_long_comment_is_cut_between_blocks() -> None:
     many = tuple(finding(grant=f"Read{k}") for k in range(500))
     text = audit_markdown.document(replace(FULL, findings=many))
-    assert len(text) <= audit_markdown.LONGEST
+    assert len(text) <= comment.LONGEST
     assert text.count("<details>") == text.count("</details>")
     assert "may be no longer" in text
 
