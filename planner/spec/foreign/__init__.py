@@ -45,6 +45,8 @@ _OURS: Final = frozenset(
     }
 )
 _OUR_RESOURCES: Final = frozenset({"nodes", "disk", "capacity", "interconnect_sensitive"})
+#: a job of ours as it is nearly always written: told without reading the YAML twice
+_SURELY_OURS: Final = re.compile(r"^work:", re.MULTILINE)
 _ENDINGS: Final = re.compile(r"(\.dstack|\.sky)?\.(ya?ml|sh|sbatch|slurm|batch)$", re.IGNORECASE)
 
 
@@ -77,6 +79,8 @@ class Result:
 
 def tool_of(text: str, file: str) -> str | None:
     """Whose file it is: skypilot, dstack or slurm; None where it is our own, or nobody's that is known."""
+    if _SURELY_OURS.search(text):
+        return None
     if sbatch.is_script(text):
         return "slurm"
     nodes, _ = documents(text, file)

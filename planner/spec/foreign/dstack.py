@@ -16,6 +16,7 @@ from planner.spec.foreign.dstack_resources import resources
 from planner.spec.foreign.scripts import Shape, prepared, unmet
 from planner.spec.foreign.shelf import CLOUDS, region_of_zone
 from planner.spec.patterns import is_pattern
+from planner.spec.yaml_lines import Mapping
 
 if TYPE_CHECKING:
     from planner.spec.foreign.carried import Part
@@ -247,7 +248,7 @@ def _environment(job: Job, root: Part) -> dict[str, str]:
     if part is None:
         return dict(given)
     pairs = [(value, key, value.scalar) for key, value in part.entries().items()]
-    if not pairs and not part.is_null:
+    if not pairs and not part.is_null and not isinstance(part.node, Mapping):
         for item in part.items():
             variable, sign, text = (item.scalar or "").partition("=")
             pairs.append((item, variable, text if sign else None))

@@ -123,13 +123,16 @@ def _models(job: Job, wanted: _Gpu) -> tuple[tuple[str, ...], list[str]]:
 
 def _pairs(job: Job, models: tuple[str, ...], wanted: _Gpu) -> list[tuple[str, int]]:
     low, high = wanted.count
-    out: list[tuple[str, int]] = []
-    for model in models:
-        sold = job.shelf.counts((model,)) or _COUNTS
-        counts = [int(low)] if low == high else [c for c in sold if max(low, 1) <= c <= high]
-        each = job.shelf.sold_gb(model)
-        out += [(model, c) for c in counts if wanted.total[0] - 0.5 <= each * c <= wanted.total[1] + 0.5]
-    return sorted(out, key=lambda pair: (pair[1], models.index(pair[0])))
+    every = {model: job.shelf.counts((model,)) or _COUNTS for model in models}
+    if low == high:
+        # those that machines have so many of; where none has, the request stands as it is and the plan says so
+        having = tuple(model for model in models if low in every[model]) or models
+        asked = [(model, int(low)) for model in having]
+    else:
+        asked = [(model, count) for model in models for count in every[model] if max(low, 1) <= count <= high]
+    least, most = wanted.total
+    fitting = [(m, c) for m, c in asked if least - 0.5 <= job.shelf.sold_gb(m) * c <= most + 0.5]
+    return sorted(fitting, key=lambda pair: (pair[1], models.index(pair[0])))
 
 
 def _account(part: Part, wanted: _Gpu, pairs: list[tuple[str, int]], unknown: list[str]) -> None:

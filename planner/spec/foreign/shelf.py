@@ -59,14 +59,10 @@ class Shelf:
         return models_of(name, self.words)
 
     def family(self, name: str) -> tuple[str, ...]:
-        """Every model of that name whatever its memory or form: `A100` is all A100s."""
+        """Every model of that name whatever its memory or slot: `A100` is all A100s."""
         found = set(self.models(name))
-        found |= {
-            gpu
-            for gpu in self.words.gpus
-            if any(re.fullmatch(rf"{re.escape(f)}(-\d+GB)?(-PCIe|-NVL)?", gpu) for f in found)
-        }
-        return tuple(sorted(found))
+        kin = [re.compile(rf"{re.escape(one)}(-\d+GB)?(-PCIe)?") for one in found]
+        return tuple(sorted(found | {gpu for gpu in self.words.gpus if any(one.fullmatch(gpu) for one in kin)}))
 
     def sold_gb(self, model: str) -> float:
         """Memory per GPU as vendors count it."""

@@ -63,14 +63,14 @@ def resources(job: Job, root: Part, known: dict[str, str | None]) -> int | None:
             plain(job, key, value, known)
     if not base.get("image_id"):
         image(job, [c.parts["image_id"] for c in seen.choices if "image_id" in c.parts], len(seen.choices), known)
-    _leave_rest(seen, lists if alternatives else [])
+    _leave_rest(seen if alternatives else _Seen(), lists)
     counts = {accelerator.count for read in seen.choices for accelerator in read.accelerators}
     return counts.pop() if len(counts) == 1 else None
 
 
 def _leave_rest(seen: _Seen, lists: list[Part]) -> None:
     """What alternatives say that a job says for all, and all of those that fell away."""
-    for read in (*seen.choices, *seen.dropped) if lists else ():
+    for read in (*seen.choices, *seen.dropped):
         read.source.leave_rest(read.why_not or "it stands in one alternative only; a job says it for all")
     for found in lists:
         found.leave_rest("it lists no alternative")

@@ -51,6 +51,16 @@ _LEFT: Final = {
     "file_mounts_mapping": ("written by SkyPilot for itself", ""),
     "api_server_access": ("skyplan has no such server", ""),
 }
+_CONDA: Final = re.compile(r"^\s*(?:source\s+\S*)?conda\s+\w", re.MULTILINE)
+#: what a script takes for granted on SkyPilot's machines
+_EXPECTED: Final = (
+    (re.compile(r"\bsky_workdir\b"), "the script names ~/sky_workdir, SkyPilot's copy of `workdir`", _LOCAL_NEEDS),
+    (
+        _CONDA,
+        "the script calls conda, which SkyPilot's own machine image has",
+        "give an `image` that has it, or install it in `setup`",
+    ),
+)
 _GROUPS: Final = ("execution", "placement", "primary_tasks", "termination_delay")
 
 
@@ -164,16 +174,18 @@ def _script(job: Job, root: Part, key: str, shape: Shape) -> None:
             part.leave("it is empty")
         return
     unmet(part, "skypilot", text, shape)
+    draft_has_image = job.draft.value("image") is not None
     made = prepared("skypilot", text, shape)
     job.draft.put(key, made, part.at)
     if made == text:
         part.carry(key)
     else:
         part.change(key, "lines before it set the SKYPILOT_ variables it reads")
-    if re.search(r"\bsky_workdir\b", text):
-        line = text[: text.index("sky_workdir")].count("\n") + 1
-        at = Location(part.at.file, part.at.line + line, 1)
-        job.book.note(part.path, at, "the script names ~/sky_workdir, SkyPilot's copy of `workdir`", _LOCAL_NEEDS)
+    for pattern, why, needs in _EXPECTED:
+        found = pattern.search(text)
+        if found and not (pattern is _CONDA and draft_has_image):
+            line = text.count("\n", 0, found.start()) + 1 if "\n" in text.strip() else 0
+            job.book.note(part.path, Location(part.at.file, part.at.line + line, 1), why, needs)
 
 
 def is_group(root: Part) -> bool:

@@ -170,6 +170,7 @@ def _gpus(job: Job, root: Part, tasks: int) -> int:
 def _asked(job: Job, found: list[tuple[Part, str | None, int]]) -> int:
     count, kind = found[0][2], job.options.gpu or next((k for _, k, _ in found if k), None)
     if any(c != count for _, _, c in found):
+        job.book.taken.update(leaf for part, _, _ in found for leaf in part.leaves())
         found[-1][0].refuse(
             "two options ask for different numbers of GPUs per node", "keep one of them", "SKY-SPEC-113"
         )

@@ -1,0 +1,144 @@
+"""`skyplan import` and `skyplan plan task.yaml`: files in, job files or reasons out, with the packaged catalog."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.cli.entry import call
+
+SKY = """\
+name: train
+workdir: .
+resources:
+  accelerators: {H100:8, A100-80GB:8}
+  use_spot: true
+envs: {HF_TOKEN: , EPOCHS: "3"}
+file_mounts: {/data: s3://acme-corpus/x}
+run: torchrun train.py
+"""
+DSTACK = "type: task\nname: tune\ncommands: [python a.py]\nresources: {gpu: 'A100:80GB:8'}\nspot_policy: auto\n"
+SLURM = "#!/bin/bash\n#SBATCH -J sweep\n#SBATCH --gres=gpu:l4:1\n#SBATCH -t 8:00:00\npython a.py\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "task.yaml").write_text(SKY)
+    (tmp_path / "tune.dstack.yml").write_text(DSTACK)
+    (tmp_path / "sweep.sbatch").write_text(SLURM)
+
+    def call_it(*arguments: str) -> tuple[int, str, str]:
+        code = call(list(arguments))
+        return code, *capsys.readouterr()
+
+    return call_it
+
+
+FILES = ("task.yaml", "tune.dstack.yml", "sweep.sbatch")
+
+
+def test_files_of_three_tools_become_job_files_that_plan(run, tmp_path: Path):
+    code, out, err = run("import", *FILES, "--out", "jobs")
+    assert (code, out) == (0, "")
+    assert "task.yaml:2: left out: workdir" in err
+    assert "task.yaml:6: left out: envs.HF_TOKEN" in err
+    made = sorted(path.name for path in (tmp_path / "jobs").iterdir())
+    assert made == ["sweep.yaml", "train.yaml", "tune.yaml"]
+    code, out, err = run("plan", *(f"jobs/{name}" for name in made), "--offline", "--json")
+    assert code == 0
+    assert {plan["inputs"]["job"]["name"] for plan in json.loads(out)["plans"] if plan["ranked"]} == {"sweep", "train", "tune"}
+
+
+def test_without_a_folder_the_job_is_printed_and_nothing_written(run, tmp_path: Path):
+    before = sorted(tmp_path.iterdir())
+    code, out, err = run("import", "task.yaml")
+    assert code == 0
+    assert out.startswith("# Made of a SkyPilot file by `skyplan import`.")
+    assert "hours: 24  # TODO" in out
+    assert "not said there: work.hours" in err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_json_has_every_value(run):
+    code, out, _ = run("import", "task.yaml", "--json")
+    assert code == 0
+    (file,) = json.loads(out)["files"]
+    (job,) = file["jobs"]
+    assert (file["tool"], job["name"], job["written"]) == ("skypilot", "train", None)
+    leaves = [leaf for value in job["values"] for leaf in value["leaves"]]
+    assert sorted(leaves) == sorted(
+        [
+            *("name", "workdir", 'resources.accelerators["H100:8"]', 'resources.accelerators["A100-80GB:8"]'),
+            *("resources.use_spot", "envs.HF_TOKEN", "envs.EPOCHS", 'file_mounts["/data"]', "run"),
+        ]
+    )
+    assert job["counts"]["left"] == 2
+    assert {u["field"] for u in job["not_said"]} == {"work.hours", "work.on", "data[0].size", "data[0].region"}
+
+
+def test_problems_of_all_files_are_told_at_once_and_nothing_is_written(run, tmp_path: Path):
+    (tmp_path / "serve.yaml").write_text("service: {readiness_probe: /}\nresources: {accelerators: L4}\nrun: a\n")
+    (tmp_path / "old.yaml").write_text("resources:\n  accelerators: K80:8\nrun: a\n")
+    (tmp_path / "notes.yaml").write_text("a: b\n")
+    code, out, err = run("import", *FILES, "serve.yaml", "old.yaml", "notes.yaml", "gone.yaml", "--out", "jobs")
+    assert (code, out) == (1, "")
+    for place in ("serve.yaml:1", "old.yaml:2", "notes.yaml: ", "gone.yaml"):
+        assert f"error: {place}" in err
+    assert not (tmp_path / "jobs").exists()
+
+
+def test_a_job_file_that_is_there_is_never_written_over_without_force(run, tmp_path: Path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "tune.yaml").write_text("mine\n")
+    code, _, err = run("import", *FILES, "--out", "jobs")
+    assert code == 1
+    assert "jobs/tune.yaml is there already" in err
+    assert [path.name for path in (tmp_path / "jobs").iterdir()] == ["tune.yaml"]
+    assert (tmp_path / "jobs" / "tune.yaml").read_text() == "mine\n"
+    assert run("import", *FILES, "--out", "jobs", "--force")[0] == 0
+    assert "A100-80GB" in (tmp_path / "jobs" / "tune.yaml").read_text()
+
+
+def test_two_files_with_one_job_name_are_refused(run, tmp_path: Path):
+    (tmp_path / "again.yaml").write_text(SKY)
+    code, _, err = run("import", "task.yaml", "again.yaml", "--out", "jobs")
+    assert code == 1
+    assert "job `train` comes of task.yaml too" in err
+
+
+def test_a_job_file_of_ours_needs_no_import(run, tmp_path: Path):
+    assert run("import", "task.yaml", "--out", "jobs")[0] == 0
+    code, _, err = run("import", "jobs/train.yaml")
+    assert code == 1
+    assert "needs no import" in err
+
+
+@pytest.mark.parametrize("wrong", [("--hours", "soon"), ("--env", "A"), ("--data-size", "big"), ("--from", "pbs")])
+def test_wrong_options(run, wrong: tuple[str, str]):
+    code, _, err = run("import", "task.yaml", *wrong)
+    assert code == 1
+    assert wrong[0] in err
+
+
+def test_a_model_that_is_none_is_told(run):
+    code, _, err = run("import", "task.yaml", "--work-model", "X100:8")
+    assert code == 1
+    assert "X100" in err
+
+
+def test_a_skypilot_file_is_planned_as_it_is(run):
+    code, out, err = run("plan", "task.yaml", "tune.dstack.yml", "--offline")
+    assert code == 0
+    assert "train" in out
+    assert "24 hours are assumed" in err
+    assert "task.yaml:2: `workdir` is not carried over" in err
+
+
+def test_a_skypilot_file_that_cannot_be_planned_says_why_at_its_line(run, tmp_path: Path):
+    (tmp_path / "task.yaml").write_text(SKY.replace("H100:8, A100-80GB:8", "tpu-v4-8"))
+    code, out, err = run("plan", "task.yaml", "--offline")
+    assert (code, out) == (1, "")
+    assert "task.yaml:4: `tpu-v4-8` is a TPU: skyplan plans for GPUs only" in err
