@@ -49,7 +49,7 @@ def test_files_of_three_tools_become_job_files_that_plan(run, tmp_path: Path):
     assert made == ["sweep.yaml", "train.yaml", "tune.yaml"]
     code, out, err = run("plan", *(f"jobs/{name}" for name in made), "--offline", "--json")
     assert code == 0
-    assert {plan["inputs"]["job"]["name"] for plan in json.loads(out)["plans"] if plan["ranked"]} == {"sweep", "train", "tune"}
+    assert {plan["job"]["name"] for plan in json.loads(out)["plans"] if plan["ranked"]} == {"sweep", "train", "tune"}
 
 
 def test_without_a_folder_the_job_is_printed_and_nothing_written(run, tmp_path: Path):
