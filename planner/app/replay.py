@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -24,6 +25,7 @@ from planner.model.offer import CAPACITY_ORDER, CapacityType
 from planner.placement.egress import cost_usd
 from planner.replay.links import Links, links_of
 from planner.replay.market import Terms, regions_of
+from planner.replay.points import MOST_CELLS
 from planner.replay.reading import Text, read
 from planner.replay.registry import chosen
 from planner.replay.table import Cell, cell_of, windows
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from planner.replay.simulate import Policy
 
 CODE = "SKY-MOVE-430"
+MOST_BYTES = 1 << 29
+"""Of a file, unpacked: ten million rows.  What unpacks to more is no recording."""
 Tell = Callable[[str], None]
 
 
@@ -90,18 +94,28 @@ def load(request: Request) -> tuple[tuple[Trace, ...], tuple[Diagnostic, ...]]:
         if not kept:
             problems.append(_problem(where, f"{trace.name}: no zone is {', '.join(request.zones)}"))
             continue
-        filled = _with_prices(trace.only(kept), request, catalog, warnings, problems)
-        ticked = filled.at_ticks_of(request.tick_minutes * 60)
-        if ticked.hours < request.deadline_hours:
-            problems.append(
-                _problem(where, f"{trace.name}: {ticked.hours:.1f} h long, a window needs {request.deadline_hours:g} h")
-            )
+        ticked = _ticked(_with_prices(trace.only(kept), request, catalog, warnings, problems), request, problems)
         traces.append(ticked)
     if not traces and not problems:
         problems.append(_problem(where, f"no instance type is {', '.join(request.instances)}"))
     if problems:
         raise InputError(ordered(problems))
     return tuple(traces), ordered(warnings)
+
+
+def _ticked(trace: Trace, request: Request, problems: list[Diagnostic]) -> Trace:
+    """In the request's ticks, if so many are bearable and long enough for a window."""
+    where = str(request.files[0])
+    cells = trace.hours * 60 / request.tick_minutes * len(trace.zones)
+    if cells > MOST_CELLS:
+        words = f"{trace.name}: {cells:.3g} ticks of its zones, {MOST_CELLS:,} are bearable: make them longer"
+        problems.append(_problem(where, words))
+        return trace
+    ticked = trace.at_ticks_of(request.tick_minutes * 60)
+    if ticked.hours < request.deadline_hours:
+        words = f"{trace.name}: {ticked.hours:.1f} h long, a window needs {request.deadline_hours:g} h"
+        problems.append(_problem(where, words))
+    return ticked
 
 
 def pieces(traces: Sequence[Trace], request: Request) -> int:
@@ -154,11 +168,14 @@ def _text(path: Path) -> str:
     try:
         raw = path.read_bytes()
         if raw[:2] == b"\x1f\x8b":
-            raw = gzip.decompress(raw)
+            with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
+                raw = packed.read(MOST_BYTES + 1)
         elif raw[:4] == b"\x28\xb5\x2f\xfd":
             raw = _zstd(raw)
+        if len(raw) > MOST_BYTES:
+            raise _Unreadable(f"holds more than {MOST_BYTES >> 20} MiB of text")
         return raw.decode("utf-8")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         said = getattr(error, "strerror", None) or type(error).__name__
         raise _Unreadable(f"cannot be read: {said}") from error
 
@@ -170,7 +187,7 @@ def _zstd(raw: bytes) -> bytes:
         raise _Unreadable("is compressed with zstd: install `zstandard`, or unpack it with `zstd -d`") from error
     try:
         reader = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(raw), read_across_frames=True)
-        found = reader.read()
+        found = reader.read(MOST_BYTES + 1)
     except zstandard.ZstdError as error:
         raise _Unreadable(f"cannot be read: {error}") from error
     return bytes(found)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner.cli import options
+from planner.cli.numbers import Finite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -255,7 +256,7 @@ def snapshot_command(
 
 
 @command.command("compact")
-@click.option("--keep-days", type=click.FloatRange(min=0), required=True, help="Younger changes all stay.")
+@click.option("--keep-days", type=Finite(min=0, max=36_500), required=True, help="Younger changes all stay.")
 @click.option(
     "--keep-changes-at", metavar="SPAN", help="Of older ones the last per span stays, such as 1h [default: none do]."
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from planner.cli import options
+from planner.cli.numbers import Finite
 
 POLICIES = (
     "on-demand",
@@ -22,7 +23,8 @@ POLICIES = (
     "skyplan",
 )
 FORMATS = ("auto", "points", "spotlake", "aws-archive", "events", "availability")
-_HOURS = click.FloatRange(min=0, min_open=True)
+_HOURS = Finite(min=0, min_open=True)
+_USD = Finite(min=0, min_open=True, max=1_000_000, max_open=True)
 
 
 @click.command("replay")
@@ -31,15 +33,15 @@ _HOURS = click.FloatRange(min=0, min_open=True)
 @click.option("--checkpoint-gb", default="50", show_default=True, help="One or more, e.g. 5,50,500.")
 @click.option("--work-hours", type=_HOURS, default=24.0, show_default=True)
 @click.option("--deadline-hours", type=_HOURS, default=36.0, show_default=True, help="Length of a window.")
-@click.option("--cold-minutes", type=click.FloatRange(min=0), default=10.0, show_default=True)
+@click.option("--cold-minutes", type=Finite(min=0), default=10.0, show_default=True)
 @click.option("--zones", default="", help="Zones or regions, separated by commas; globs allowed.")
 @click.option("--instance", multiple=True, help="Instance types of files that hold many; globs allowed.")
 @click.option("--window-every", type=_HOURS, default=12.0, show_default=True, help="Hours between windows' begins.")
-@click.option("--tick-minutes", type=click.FloatRange(min=0.5), default=10.0, show_default=True)
+@click.option("--tick-minutes", type=Finite(min=0.5), default=10.0, show_default=True)
 @click.option("--format", "form", type=click.Choice(FORMATS), default="auto", show_default=True, help="Of the traces.")
 @click.option("--polarity", type=click.Choice(["available", "preempted"]), help="What 1 means in availability JSON.")
-@click.option("--spot-usd", type=_HOURS, help="Spot price per hour where a trace has none.")
-@click.option("--on-demand-usd", type=_HOURS, help="On-demand price per hour where a trace has none.")
+@click.option("--spot-usd", type=_USD, help="Spot price per hour where a trace has none.")
+@click.option("--on-demand-usd", type=_USD, help="On-demand price per hour where a trace has none.")
 @click.option("--plots", type=click.Path(path_type=Path, file_okay=False), help="Write SVG plots into this folder.")
 @options.catalog
 @options.as_json

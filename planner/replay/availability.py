@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.diagnostic import Diagnostic, Location
 from planner.replay.given import CODE
-from planner.replay.points import Heading, Points, trace_of
+from planner.replay.points import MOST_GAP_S, MOST_USD_H, Heading, Points, trace_of
 
 if TYPE_CHECKING:
     from planner.replay.trace import Trace
@@ -40,6 +40,8 @@ def read_availability(text: str, file: str, name: str, polarity: str) -> tuple[l
         document: Any = json.loads(text)
     except json.JSONDecodeError as error:
         return [], [_problem(file, f"no JSON: {error.msg}", line=error.lineno)]
+    except (ValueError, RecursionError) as error:  # a number too long to be read, lists in lists without end
+        return [], [_problem(file, f"no JSON: {str(error)[:80]}")]
     if not isinstance(document, dict | list):
         return [], [_problem(file, "no JSON object with `data`")]
     body: dict[str, Any] = {"data": document} if isinstance(document, list) else cast("dict[str, Any]", document)
@@ -54,7 +56,7 @@ def read_availability(text: str, file: str, name: str, polarity: str) -> tuple[l
     elif polarity and means != polarity:
         problems.append(_problem(file, f"says `{means}`, and --polarity says `{polarity}`", code=UNDECLARED))
     gap = next((said[n] for n in _GAPS if n in said), None)
-    if not isinstance(gap, int | float) or isinstance(gap, bool) or not 0 < gap < math.inf:
+    if not isinstance(gap, int | float) or isinstance(gap, bool) or not 0 < gap <= MOST_GAP_S:
         problems.append(_problem(file, f"one of {', '.join(_GAPS)} must be a number of seconds"))
     prices = [_price(said.get(n), n, file, problems) for n in ("spot_usd_h", "on_demand_usd_h")]
     for zone, values in by_zone.items():
@@ -114,7 +116,7 @@ def _checked(values: Any, zone: str, file: str, means: str) -> list[Diagnostic]:
 def _price(value: Any, what: str, file: str, problems: list[Diagnostic]) -> float:
     if value is None:
         return math.nan
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MOST_USD_H:
         return float(value)
     problems.append(_problem(file, f"{what} `{str(value)[:40]}` is no price"))
     return math.nan

@@ -9,11 +9,12 @@ from __future__ import annotations
 import csv
 import json
 import math
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.diagnostic import Diagnostic, Location
-from planner.replay.points import Heading, Points, trace_of
+from planner.replay.points import MOST_USD_H, Heading, Points, trace_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +22,13 @@ if TYPE_CHECKING:
     from planner.replay.trace import Trace
 
 NEEDED = ("zone", "t_s")
+_MOST = 1e15
 VALUES = ("available", "spot_usd_h", "on_demand_usd_h")
 CODE = "SKY-MOVE-430"
+FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+"""Between these times markets are recorded."""
+EPOCH_FROM_S = 1e8
+"""Times from here on are counted since 1970, not since a beginning: three years of a trace are less."""
 
 
 def is_given(lines: Sequence[str]) -> bool:
@@ -49,7 +55,18 @@ def read_given(lines: Sequence[str], file: str, name: str) -> tuple[tuple[Trace,
         _row(row, at, points, (file, line), problems)
     if not points.zone and not problems:
         problems.append(_problem(file, first + 1, "no row"))
-    return ((), problems) if problems else ((trace_of(points, heading),), [])
+    return ((), problems) if problems else ((trace_of(points, _begun(points, heading)),), [])
+
+
+def _begun(points: Points, heading: Heading) -> Heading:
+    """Times since 1970 become times since the first of them, where the heading does not say what they are counted from."""
+    first = min(points.at_s)
+    if heading.ticks or first < EPOCH_FROM_S:
+        return heading
+    points.at_s = [at - first for at in points.at_s]
+    if heading.start or first >= LAST.timestamp():
+        return heading
+    return replace(heading, start=datetime.fromtimestamp(first, UTC))
 
 
 def number(text: str) -> float:
@@ -61,6 +78,23 @@ def number(text: str) -> float:
     if not math.isfinite(value) or value < 0:
         raise ValueError(text)
     return value
+
+
+def price(text: str) -> float:
+    """USD per hour; nan for an empty field.  Raises ValueError for what no node costs."""
+    value = number(text)
+    if value >= MOST_USD_H:
+        raise ValueError(text)
+    return value
+
+
+def time(text: str) -> datetime:
+    """UTC where it does not say.  Raises ValueError for what is no time at which a market could be recorded."""
+    found = datetime.fromisoformat(text)
+    found = found if found.tzinfo else found.replace(tzinfo=UTC)
+    if not FIRST <= found < LAST:
+        raise ValueError(f"{text} lies before {FIRST.year} or after {LAST.year}")
+    return found
 
 
 def _row(row: list[str], at: dict[str, int], points: Points, where: tuple[str, int], out: list[Diagnostic]) -> None:
@@ -76,9 +110,10 @@ def _row(row: list[str], at: dict[str, int], points: Points, where: tuple[str, i
             found[column] = math.nan
             continue
         try:
-            found[column] = number(row[at[column]])
+            found[column] = (price if column.endswith("_usd_h") else number)(row[at[column]])
         except ValueError:
-            out.append(_problem(*where, f"{column} `{row[at[column]][:40]}` is no number of zero or more"))
+            what = f"price below {MOST_USD_H:,}" if column.endswith("_usd_h") else "number of zero or more"
+            out.append(_problem(*where, f"{column} `{row[at[column]][:40]}` is no {what}"))
             return
     if math.isnan(found["t_s"]):
         out.append(_problem(*where, "no t_s"))
@@ -90,8 +125,8 @@ def _row(row: list[str], at: dict[str, int], points: Points, where: tuple[str, i
 def _heading(line: str, file: str, name: str, problems: list[Diagnostic]) -> Heading:
     try:
         said: Any = json.loads(line[1:])
-    except json.JSONDecodeError as error:
-        problems.append(_problem(file, 1, f"the heading is no JSON: {error.msg}"))
+    except (ValueError, RecursionError) as error:
+        problems.append(_problem(file, 1, f"the heading is no JSON: {str(error)[:80]}"))
         return Heading(name=name)
     if not isinstance(said, dict):
         problems.append(_problem(file, 1, "the heading is no JSON object"))
@@ -99,12 +134,13 @@ def _heading(line: str, file: str, name: str, problems: list[Diagnostic]) -> Hea
     document = cast("dict[str, Any]", said)
     gap, ticks, start = document.get("gap_s", 0), document.get("ticks", 0), document.get("start")
     if not _positive(gap) or not _positive(ticks) or int(ticks) != ticks:
-        problems.append(_problem(file, 1, f"gap_s `{gap}` and ticks `{ticks}` are numbers above zero"))
+        shown = f"gap_s `{str(gap)[:40]}` and ticks `{str(ticks)[:40]}`"
+        problems.append(_problem(file, 1, f"{shown} are numbers above zero"))
         return Heading(name=name)
     when: datetime | None = None
     if start is not None:
         try:
-            when = datetime.fromisoformat(str(start))
+            when = time(str(start))
         except ValueError:
             problems.append(_problem(file, 1, f"start `{start}` is no time"))
     return Heading(
@@ -119,7 +155,7 @@ def _heading(line: str, file: str, name: str, problems: list[Diagnostic]) -> Hea
 
 def _positive(value: object) -> bool:
     """A number above zero, or 0 for one that is not said."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST
 
 
 def _problem(file: str, line: int, summary: str) -> Diagnostic:

@@ -116,6 +116,10 @@ def market_of(trace: Trace, terms: Terms, links: Links) -> Market:
     spot = np.where(trace.usable, trace.spot_usd_h, np.inf)
     usd = np.concatenate([spot, on_demand], axis=1)
     region = np.concatenate([zone_region, np.arange(len(regions), dtype=np.int32)])
+    work = max(1, math.ceil(terms.work_hours / tick_hours - _EPSILON))
+    deadline = math.floor(terms.deadline_hours / tick_hours + _EPSILON)
+    # of a start after which the job cannot be done in time it does not matter by how much: memory goes by the longest
+    longest = max(1, deadline - work + 1)
     between = terms.checkpoint_gb * 8 / links.gbps / HOUR_S
     np.fill_diagonal(between, 0.0)
     paid = terms.checkpoint_gb * links.usd_per_gb
@@ -130,12 +134,14 @@ def market_of(trace: Trace, terms: Terms, links: Links) -> Market:
         region=region,
         usd=usd,
         up=np.isfinite(usd),
-        start_ticks=np.array([[_ticks(h / tick_hours, terms) for h in row] for row in stop], dtype=np.int32),
+        start_ticks=np.array(
+            [[min(longest, _ticks(min(h / tick_hours, longest), terms)) for h in row] for row in stop], dtype=np.int32
+        ),
         egress_usd=paid,
         stop_hours=stop,
         tick_hours=tick_hours,
-        work=max(1, math.ceil(terms.work_hours / tick_hours - _EPSILON)),
-        deadline=math.floor(terms.deadline_hours / tick_hours + _EPSILON),
+        work=work,
+        deadline=deadline,
         terms=terms,
         trace=trace,
     )

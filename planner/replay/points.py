@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 LONGEST_GAP_S = 600.0
 """Files that do not say how often they looked are cut into ticks of their greatest common divisor, and of this at most."""
 _MINUTE_S = 60
+MOST_GAP_S = 31_622_400.0
+"""A year."""
+MOST_CELLS = 20_000_000
+"""Ticks times zones: 380 years of one zone, or a year of 380, in ticks of ten minutes; half a gigabyte."""
+MOST_USD_H = 1_000_000
+"""No node costs a million USD per hour (as in planner.state.history_values)."""
 _ZONE_NAMES = (
     re.compile(r"^(?P<region>[a-z]{2}(?:-[a-z]+)+-\d)[a-z]$"),  # us-east-1a
     re.compile(r"^(?P<region>[a-z]+-[a-z]+\d+)-[a-z]$"),  # us-central1-a
@@ -30,9 +36,13 @@ _ZONE_NAMES = (
 )
 
 
+class TooLong(ValueError):
+    """More ticks and zones than memory is for: most often a time or a gap that is wrong."""
+
+
 @dataclass(slots=True)
 class Points:
-    """Rows of one instance type, in the order of the file.  nan is unknown; `available` may be a count of nodes."""
+    """Rows of one instance type, in the order of the file.  nan is unknown, and so is a price of 0: nothing is free; `available` may be a count of nodes."""
 
     zone: list[str] = field(default_factory=list[str])
     region: list[str] = field(default_factory=list[str])
@@ -47,8 +57,8 @@ class Points:
         self.region.append(region or region_of(zone))
         self.at_s.append(at_s)
         self.available.append(values[0])
-        self.spot_usd_h.append(values[1])
-        self.on_demand_usd_h.append(values[2])
+        self.spot_usd_h.append(values[1] or math.nan)
+        self.on_demand_usd_h.append(values[2] or math.nan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +83,17 @@ def region_of(zone: str) -> str:
 
 
 def trace_of(points: Points, heading: Heading) -> Trace:
-    """The trace.  A zone without a row yet is not available; one that is lost within a tick is not available in it."""
+    """The trace.  A zone without a row yet is not available; one that is lost within a tick is not available in it.  Raises TooLong."""
     at = np.array(points.at_s, dtype=np.float64)
     gap = heading.gap_s or _gap(at)
-    ticks = heading.ticks or math.floor(float(at.max()) / gap) + 1
     named = dict(zip(points.zone, points.region, strict=True))
     zones = tuple(sorted(named))
+    length = float(heading.ticks or float(at.max()) / gap + 1)
+    if length * len(zones) > MOST_CELLS or gap > MOST_GAP_S:
+        raise TooLong(
+            f"{length:.4g} ticks of {gap:g} s in {len(zones)} zones: more than can be replayed; is a time wrong?"
+        )
+    ticks = math.floor(length)
     available = np.zeros((ticks, len(zones)), dtype=np.bool_)
     spot, on_demand = np.full((ticks, len(zones)), np.nan), np.full((ticks, len(zones)), np.nan)
     rows: dict[str, list[int]] = {z: [] for z in zones}

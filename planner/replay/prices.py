@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from planner.model.diagnostic import Diagnostic, Location
-from planner.replay.given import CODE, number
+from planner.replay.given import CODE, price, time
 from planner.replay.points import Heading, Points, trace_of
 
 if TYPE_CHECKING:
@@ -98,15 +98,15 @@ def read_events(lines: Sequence[str], file: str, name: str) -> tuple[tuple[Trace
     """One trace per instance type; of the products, Linux alone."""
     header = _header(lines[0])
     when = next((n for n in _TIME_NAMES if n in header), "")
-    price = next((n for n in _PRICE_NAMES if n in header), "")
-    if not when or not price:
+    paid_as = next((n for n in _PRICE_NAMES if n in header), "")
+    if not when or not paid_as:
         return (), [_problem(file, 1, f"a time ({', '.join(_TIME_NAMES)}) and a price ({', '.join(_PRICE_NAMES)})")]
 
     def parse(row: dict[str, str]) -> Change | None:
         if not row.get("product", PRODUCT).startswith(PRODUCT):
             return None
         zone = row["availability_zone"].strip()
-        paid, listed = number(row[price]), number(row.get("on_demand_usd_h", ""))
+        paid, listed = price(row[paid_as]), price(row.get("on_demand_usd_h", ""))
         return Change(
             row["instance_type"].strip(), zone, zone_id_region(zone), seconds(row[when]), math.nan, paid, listed
         )
@@ -125,7 +125,7 @@ def read_archive(lines: Sequence[str], file: str, name: str) -> tuple[tuple[Trac
             return None
         zone = row["zone"]
         region = zone_id_region(zone)
-        return Change(row["type"], zone, region, seconds(row["time"]), math.nan, number(row["price"]), math.nan)
+        return Change(row["type"], zone, region, seconds(row["time"]), math.nan, price(row["price"]), math.nan)
 
     split = (line.split("\t") for line in lines)
     rows = ({n: r[k].strip() for n, k in columns.items() if k < len(r)} for r in split)
@@ -136,9 +136,8 @@ def seconds(text: str) -> float:
     """Epoch seconds of a time as text; UTC where it does not say.  Raises ValueError."""
     text = text.strip()
     if re.fullmatch(r"\d{9,11}(\.\d+)?", text):
-        return float(text)
-    when = datetime.fromisoformat(text)
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+        return time(datetime.fromtimestamp(float(text), UTC).isoformat()).timestamp()
+    return time(text).timestamp()
 
 
 def _read(
@@ -211,7 +210,7 @@ def _price(text: str) -> float:
     text = text.strip()
     if text in {"", "N/A", "NA", "nan", "None"} or text.startswith("-"):
         return math.nan
-    return number(text)
+    return price(text)
 
 
 def _problem(file: str, line: int, wanted: str) -> Diagnostic:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from planner.model.diagnostic import Diagnostic, Location
 from planner.replay import availability, given, prices
+from planner.replay.points import TooLong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,10 +39,11 @@ def read(
     zones: list[availability.Seen] = []
     files: list[str] = []
     for one in texts:
-        lines = one.text.lstrip("\ufeff").splitlines()
+        text = one.text.lstrip("\ufeff")
+        lines = text.splitlines()
         kind = form if form != "auto" else _kind(lines)
         if kind == "availability":
-            seen, wrong = availability.read_availability(one.text, one.file, one.name, polarity)
+            seen, wrong = availability.read_availability(text, one.file, one.name, polarity)
             zones += seen
             files.append(one.name)
         elif not lines or kind not in _READERS:
@@ -51,13 +55,28 @@ def read(
                     Diagnostic(code=given.CODE, summary=f"not in the format `{kind}`", location=Location(one.file, 1))
                 ]
             else:
-                found, wrong = reader(lines, one.file, one.name)
+                found, wrong = _tried(reader, lines, one)
                 traces += found
         problems += wrong
     if zones and not problems:
-        found, problems = availability.market_of_zones(zones, tuple(files))
+        first = next(one for one in texts if one.name == files[0])
+        found, problems = _tried(partial(_of_zones, zones, tuple(files)), (), first)
         traces += found
     return ((), problems) if problems else (tuple(traces), [])
+
+
+def _of_zones(
+    zones: list[availability.Seen], files: tuple[str, ...], _lines: Sequence[str], _file: str, _name: str
+) -> tuple[tuple[Trace, ...], list[Diagnostic]]:
+    return availability.market_of_zones(zones, files)
+
+
+def _tried(read_one: Read, lines: Sequence[str], one: Text) -> tuple[tuple[Trace, ...], list[Diagnostic]]:
+    """What a reader says, or that it could make nothing of the text."""
+    try:
+        return read_one(lines, one.file, one.name)
+    except (csv.Error, TooLong) as error:
+        return (), [Diagnostic(code=given.CODE, summary=str(error), location=Location(one.file, 1))]
 
 
 _READERS: dict[str, tuple[Callable[[Sequence[str]], bool], Read]] = {

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import json
+from datetime import UTC, datetime
+
 import numpy as np
 import pytest
 
@@ -143,3 +147,52 @@ def test_coarser_ticks_are_available_only_throughout() -> None:
     assert fine.at_ticks_of(600).available[:, 0].tolist() == [False, True]
     slow = trace({"us-east-1a": "1.1"}, gap_s=1800)
     assert slow.at_ticks_of(600).available[:, 0].tolist() == [True] * 3 + [False] * 3 + [True] * 3
+
+
+COLUMNS = "zone,region,t_s,available,spot_usd_h,on_demand_usd_h"
+NINES = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"# {'[' * 100_000}\n{COLUMNS}\na,r,0,1,1,2\n",
+        f'# {{"gap_s": {NINES}}}\n{COLUMNS}\na,r,0,1,1,2\n',
+        f'# {{"gap_s": 1{"0" * 400}}}\n{COLUMNS}\na,r,0,1,1,2\n',
+        f'# {{"gap_s": 600, "ticks": 1000000000000}}\n{COLUMNS}\na,r,0,1,1,2\n',
+        f'# {{"gap_s": 600, "start": "9999-12-31T23:59:59"}}\n{COLUMNS}\na,r,0,1,1,2\n',
+        f'# {{"gap_s": 600, "start": "0001-01-01"}}\n{COLUMNS}\na,r,0,1,1,2\n',
+        f"{COLUMNS}\na,r,0,1,1,2\na,r,1e18,1,1,2\n",
+        f"{COLUMNS}\na,r,0,1,1,2\na,r,1e300,1,1,2\n",
+        f"{COLUMNS}\n{'a' * (csv.field_size_limit() + 1)},r,0,1,1,2\n",
+        f"{COLUMNS}\na,r,0,1,1e300,2\n",
+        "[" * 100_000,
+        f'{{"data": [{NINES}], "gap_seconds": 600, "polarity": "available"}}',
+        f'{{"data": [1], "gap_seconds": 1{"0" * 400}, "polarity": "available"}}',
+        SPOTLAKE.replace("2025-09-01 00:00:00", "99999999999"),
+        SPOTLAKE.replace("2025-09-01 00:00:00", "0001-01-01"),
+        json.dumps({"data": {str(z): [1] * 2001 for z in range(10_000)}, "gap_s": 60, "polarity": "available"}),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_no_text_is_a_traceback_or_takes_the_memory(text: str) -> None:
+    assert set(told(text)) <= {"SKY-MOVE-430 f:1", "SKY-MOVE-430 f:2"}
+
+
+def test_nothing_is_free() -> None:
+    found = one(f"{COLUMNS}\na,r,0,1,0,2\na,r,600,1,1,0\nb,r,0,0,0,2\nb,r,600,1,1,2\n")
+    assert found.usable.T.tolist() == [[False, True], [False, True]]
+    assert found.on_demand_usd_h.tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_times_since_1970_begin_with_the_first() -> None:
+    found = one(f"{COLUMNS}\na,r,1700000000,1,1,2\na,r,1700000600,0,1,2\n")
+    assert (found.available[:, 0].tolist(), found.start) == ([True, False], datetime.fromtimestamp(1_700_000_000, UTC))
+
+
+def test_a_start_is_utc_where_it_does_not_say() -> None:
+    assert one(POINTS.replace("00:00Z", "00:00")).start == datetime(2023, 1, 1, tzinfo=UTC)
+
+
+def test_a_byte_order_mark_is_no_part_of_json() -> None:
+    assert one('\ufeff{"data": [1, 0], "gap_s": 600}', polarity="available").available[:, 0].tolist() == [True, False]

@@ -109,7 +109,7 @@ def test_zstd_needs_its_package_and_says_so(run, tmp_path: Path, monkeypatch: py
     assert "install `zstandard`" in err
     text = b"use1-az4\tg6.xlarge\tLinux/UNIX\t0.41\t2023-01-01T00:00:00Z\n"
     text += b"use1-az4\tg6.xlarge\tLinux/UNIX\t0.42\t2023-01-03T00:00:00Z\n"
-    reader = types.SimpleNamespace(read=lambda: text)
+    reader = types.SimpleNamespace(read=lambda _most: text)
     unpacker = types.SimpleNamespace(stream_reader=lambda raw, read_across_frames: reader)
     fake = types.SimpleNamespace(ZstdDecompressor=lambda: unpacker, ZstdError=ValueError)
     monkeypatch.setitem(sys.modules, "zstandard", fake)
@@ -168,3 +168,40 @@ def test_the_example_is_the_trace_that_tests_replay() -> None:
     name = "aws_v100_9zone_2023-02.csv.gz"
     root = Path(__file__).parents[3]
     assert (root / "examples/traces" / name).read_bytes() == (root / "tests/traces" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "option", ["--work-hours", "--deadline-hours", "--cold-minutes", "--tick-minutes", "--spot-usd"]
+)
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_what_is_no_number_is_refused(run, option: str, value: str) -> None:
+    code, out, err = run("made.csv", option, value)
+    assert (code, out) == (1, "")
+    assert option in err
+
+
+@pytest.mark.parametrize("terms", [("--cold-minutes", "1e12"), ("--checkpoint-gb", "1e300")])
+def test_a_start_that_never_ends_takes_no_memory(run, terms: tuple[str, str]) -> None:
+    code, out, err = run("made.csv", "--policy", "failover", *SHORT, *terms, "--json")
+    assert "Traceback" not in err
+    if terms[0] == "--cold-minutes":
+        assert code == 1
+        assert "nothing can finish in any window" in err
+    else:
+        assert (code, json.loads(out)["cells"][0]["policies"][0]["late"]) == (0, 0)
+
+
+def test_a_gzip_that_is_broken_within_is_told(run, tmp_path: Path) -> None:
+    raw = bytearray(gzip.compress((HEADING + COLUMNS + ROWS).encode()))
+    raw[20] ^= 0xFF
+    (tmp_path / "broken.csv.gz").write_bytes(raw)
+    code, out, err = run("broken.csv.gz")
+    assert (code, out) == (1, "")
+    assert "broken.csv.gz: cannot be read" in err
+
+
+def test_a_gzip_that_unpacks_without_end_is_told(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.app.replay.MOST_BYTES", 1 << 20)
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"a" * (2 << 20)))
+    code, _, err = run("bomb.csv.gz")
+    assert (code, "holds more than 1 MiB" in err) == (1, True)
