@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from planner.app import inputs
 from planner.app.diff_change import total_of
-from planner.app.diff_replan import planned
+from planner.app.diff_replan import planned, read_jobs
 from planner.model.change import Action, Cause, difference
 from planner.model.diagnostic import Diagnostic, Location, Severity
+from planner.spec.limits import narrow
 from planner.spec.normal import workload_from_document
 
 if TYPE_CHECKING:
@@ -43,10 +44,12 @@ def attributed(
             told.append(Diagnostic(code="SKY-APPLY-301", summary=summary, location=at, severity=Severity.WARNING))
     rest = [[held.plan for name, held in sorted(side.plans.items()) if name not in jobs] for side in sides]
     old, new = settings
-    runs = [
-        {p.name: p for p in planned([pair[which] for pair in jobs.values()], others, s.project, s.file, ground)}
-        for which, others, s in ((0, rest[0], old), (0, rest[0], new), (1, rest[1], new))
-    ]
+    stations = (
+        ([pair[0] for pair in jobs.values()], rest[0], old),
+        (_within(new, base, [pair[0] for pair in jobs.values()], ground), rest[0], new),
+        ([pair[1] for pair in jobs.values()], rest[1], new),
+    )
+    runs = [{p.name: p for p in planned(ask, others, s.project, s.file, ground)} for ask, others, s in stations]
     out = tuple(
         replace(c, causes=_causes(base.plans[c.job], head.plans[c.job], [run[c.job] for run in runs]))
         if c.job in jobs
@@ -58,6 +61,15 @@ def attributed(
 
 def _job(held: Held) -> inputs.Job:
     return inputs.Job(workload=workload_from_document(held.plan.job), file=str(held.plan.inputs["job"]["file"]))
+
+
+def _within(new: Setting, base: Side, jobs: list[inputs.Job], ground: Ground) -> list[inputs.Job]:
+    """The base's jobs in the head's project: from their files where there are any, since what a plan holds is narrowed to the base's project already."""
+    told: list[Diagnostic] = []
+    read = read_jobs(base, new.project, new.file, ground.market, told).jobs
+    if any(d.severity is Severity.ERROR for d in told):
+        read = {}
+    return [read.get(job.workload.name) or replace(job, workload=narrow(job.workload, new.project)[0]) for job in jobs]
 
 
 def _causes(before: Held, after: Held, between: list[PlacementPlan]) -> tuple[Cause, ...]:

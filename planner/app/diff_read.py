@@ -7,6 +7,7 @@ in seconds.  The digest of each is checked all the same.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -19,8 +20,18 @@ from planner.migration.document import from_document as migration_from
 from planner.model.diagnostic import Diagnostic, Location
 from planner.model.digest import digest
 from planner.model.errors import InputError
+from planner.model.grants import grant_from
 from planner.model.migration import MigrationDiff
-from planner.model.plan import PlacementPlan, from_document, to_document
+from planner.model.plan import (
+    FORMAT_VERSION,
+    PlacementPlan,
+    PlanStatus,
+    RejectedCount,
+    StackRef,
+    from_document,
+    placement_from,
+    to_document,
+)
 
 JOB_SUFFIXES = (".yaml", ".yml")
 _SHOWN = 2
@@ -93,6 +104,7 @@ class Reader:
 
     problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
     _known: dict[str, Held] = field(default_factory=dict[str, Held])
+    _folders: dict[Path, str | None] = field(default_factory=dict[Path, "str | None"])
 
     def side(
         self, label: str, tree: Tree, paths: Sequence[Path], job_paths: Sequence[Path] = (), root: Path = Path()
@@ -128,7 +140,7 @@ class Reader:
                 found = migration_from(_json(text, path, "SKY-MOVE-423"), shown(path))
                 side.migrations[found.job] = found
                 return
-            held = self._plan(text, path)
+            held = self._plan(text, path, self._shown(path))
         except InputError as error:
             self.problems += error.diagnostics
             return
@@ -138,35 +150,67 @@ class Reader:
             self.problems.append(Diagnostic(code="SKY-SPEC-112", summary=summary, location=Location(held.file)))
         side.plans[held.plan.name] = held
 
-    def _plan(self, text: str, path: Path) -> Held:
+    def _shown(self, path: Path) -> str:
+        """As `shown`, asking the file system once per folder."""
+        if path.parent not in self._folders:
+            self._folders[path.parent] = _folder(path.parent)
+        folder = self._folders[path.parent]
+        return path.name if folder is None else os.fsencode(folder + path.name).decode("utf-8", "backslashreplace")
+
+    def _plan(self, text: str, path: Path, name: str) -> Held:
         known = self._known.get(text)
         if known is None:
-            known = self._known[text] = held(_json(text, path, "SKY-APPLY-301"), shown(path))
-        return replace(known, file=shown(path), path=path)
+            known = self._known[text] = held(_json(text, path, "SKY-APPLY-301"), name)
+        return replace(known, file=name, path=path)
 
 
 def held(document: Any, file: str) -> Held:
     """Of a plan's JSON.  Raises InputError (SKY-APPLY-301) as `from_document` does."""
     if not isinstance(document, dict) or "ranked" not in document or "digest" not in document:
-        from_document(document, file)  # says what is wrong
-        raise AssertionError(file)
+        raise _no_plan(document, file)
     body: dict[str, Any] = dict(document)  # pyright: ignore[reportUnknownArgumentType]
     stated = body.pop("digest")
     try:
-        if stated != digest(body):
-            from_document({**body, "digest": stated}, file)
+        major = str(body.get("format_version", "")).partition(".")[0]
+        if major != FORMAT_VERSION.partition(".")[0] or stated != digest(body):
+            raise _no_plan(document, file)
         ranked: list[dict[str, Any]] = list(body["ranked"])
         standings = {
             str(p["offer_id"]): (int(p["rank"]), Decimal(p["total_usd"]), bool(p["lower_bound"])) for p in ranked
         }
-        first: dict[str, Any] = {**body, "ranked": ranked[:_SHOWN]}
-        plan = from_document({**first, "digest": digest(first)}, file)
-        name, inputs = str(plan.job["name"]), dict[str, Any](plan.inputs)
+        return Held(plan=_shown_part(body, ranked), digest=str(stated), standings=standings, file=file)
     except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         summary = f"the plan lacks or mistypes a field: {error}"
         raise InputError([Diagnostic(code="SKY-APPLY-301", summary=summary, location=Location(file))]) from error
-    assert name == plan.name  # noqa: S101 - one and the same
-    return Held(plan=replace(plan, inputs=inputs), digest=str(stated), standings=standings, file=file)
+
+
+def _no_plan(document: Any, file: str) -> InputError:
+    """What `from_document` says of it."""
+    try:
+        from_document(document, file)
+    except InputError as error:
+        return error
+    raise AssertionError(file)
+
+
+def _shown_part(body: dict[str, Any], ranked: list[dict[str, Any]]) -> PlacementPlan:
+    """Without what a diff does not show: eighteen more placements and how each would reach its stores take most of the time."""
+    first = ranked[0]["grants_digest"] if ranked else ""
+    job, made_of = dict[str, Any](body["job"]), dict[str, Any](body["inputs"])
+    if not (isinstance(job["name"], str) and isinstance(made_of["job"]["file"], str)):
+        raise TypeError("job")
+    return PlacementPlan(
+        job=job,
+        inputs=made_of,
+        ranked=tuple(map(placement_from, ranked[:_SHOWN])),
+        rejected=tuple(
+            RejectedCount(code=str(r["code"]), count=int(r["count"]), examples=()) for r in body["rejected"]
+        ),
+        notes=(),
+        grants={d: tuple(map(grant_from, grants)) for d, grants in body["grants"].items() if d == first},
+        stacks=tuple(StackRef(**stack) for stack in body["stacks"]),
+        status=PlanStatus(**body["status"]),
+    )
 
 
 def held_new(plan: PlacementPlan) -> Held:
@@ -177,6 +221,15 @@ def held_new(plan: PlacementPlan) -> Held:
         standings={p.offer_id: (p.rank, p.total_usd, p.lower_bound) for p in plan.ranked},
         whole=plan,
     )
+
+
+def _folder(folder: Path) -> str | None:
+    """With its slash; "" for the working folder, None for one outside of it."""
+    try:
+        inside = folder.resolve().relative_to(Path.cwd().resolve()).as_posix()
+    except ValueError:
+        return None
+    return "" if inside == "." else f"{inside}/"
 
 
 def _json(text: str, path: Path, code: str) -> Any:
