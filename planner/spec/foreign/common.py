@@ -33,6 +33,8 @@ _SHELLS_OWN: Final = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "IFS", "PPI
 _TAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.:/=+@-]{0,127}", re.ASCII)
 _RESERVED: Final = ("skyplan:", "aws:", "goog-", "azure", "microsoft", "windows")
 _TAG_LENGTH: Final = 256
+#: a name that ends like that holds a secret, whatever its value looks like
+_SECRET: Final = re.compile(r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY)$", re.IGNORECASE)
 _SECRET_NAMES: Final = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|CREDENTIAL", re.IGNORECASE)
 
 
@@ -115,8 +117,8 @@ def env_value(env: dict[str, str], part: Part, variable: str, text: str | None) 
         part.leave(
             "its value is given at launch there", f"write `{variable}` under `env`, or import with --env {variable}=…"
         )
-    elif env_looks_secret(variable, text):
-        part.leave("it holds what looks like a secret", BY_REFERENCE)
+    elif env_looks_secret(variable, text) or (_SECRET.search(variable) and text and not text.isdigit()):
+        part.leave("it holds a secret, by its name or its form", BY_REFERENCE)
     elif "\0" in text:
         part.refuse(f"`{part.path}` holds a NUL character", "take it out")
     elif variable in env and env[variable] != text:
@@ -129,7 +131,8 @@ def env_value(env: dict[str, str], part: Part, variable: str, text: str | None) 
 def plain_variable(variable: str, text: str) -> bool:
     """It may stand under `env`."""
     usable = _ENV.fullmatch(variable) is not None and variable not in _SHELLS_OWN
-    return usable and not env_looks_secret(variable, text) and "\0" not in text
+    secret = env_looks_secret(variable, text) or (_SECRET.search(variable) is not None and not text.isdigit())
+    return usable and not (secret and text) and "\0" not in text
 
 
 def tags(job: Job, part: Part) -> None:

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Final
 from planner.model.diagnostic import Location
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from planner.spec.foreign.carried import Part
 
 #: addresses of which only the first is asked for: the head's, which every node knows
-_FIRST_ONLY: Final = re.compile(r"\s*\"?\s*\|\s*(?:head\s+(?:-n\s*1|-1)\b|sed\s+-n\s+'?1p|awk\s+'NR==1)")
+_FIRST_ONLY: Final = re.compile(r"\}?\s*\"?\s*\|\s*(?:head\s+(?:-n\s*1|-1)\b|sed\s+-n\s+'?1p|awk\s+'NR==1)")
 _CARDS: Final = "$(nvidia-smi --list-gpus | wc -l)"
 _FIRST_NODE: Final = "the head's address is the only one that nodes are told"
 
@@ -77,14 +79,20 @@ def prepared(tool: str, script: str, shape: Shape) -> str:
 def unmet(part: Part, tool: str, script: str, shape: Shape) -> None:
     """List what the script reads of the other tool and no skyplan node has."""
     known = _settings(tool, shape)
+    remote = re.search(r"^(?!\s*#).*\b(mpirun|mpiexec|pdsh|ssh|hostfile)\b", script, re.MULTILINE)
+    if shape.nodes > 1 and remote:
+        at = _line(part, script, script.count("\n", 0, remote.start(1)) + 1)
+        why = f"{remote[1]} needs SSH between the nodes, which skyplan's do not have"
+        part.book.note(
+            part.path, at, why, "start one process per node with torchrun: it finds the others by MASTER_ADDR"
+        )
     for name, line in sorted(_used(tool, script).items()):
         if _can(name, script, shape, known):
             continue
         why = f"the script reads ${name}, which no skyplan node sets"
         if known.get(name):
             why = f"the script reads all of ${name}: {_FIRST_NODE}"
-        # a block begins in the line below its key
-        at = Location(part.at.file, part.at.line + line, 1) if "\n" in script.strip() else part.at
+        at = _line(part, script, line)
         part.book.note(
             part.path,
             at,
@@ -93,18 +101,33 @@ def unmet(part: Part, tool: str, script: str, shape: Shape) -> None:
         )
 
 
+def _line(part: Part, script: str, line: int) -> Location:
+    """A line of the script in the file: a block begins in the line below its key."""
+    return Location(part.at.file, part.at.line + line, 1) if "\n" in script.strip() else part.at
+
+
 def _can(name: str, script: str, shape: Shape, known: dict[str, str]) -> bool:
     if not known.get(name):
         return False
     if not name.endswith("_IPS") or shape.nodes == 1:
         return True
-    return all(_FIRST_ONLY.match(script, found.end()) for found in re.finditer(rf"\$\{{?{name}\b\}}?", script))
+    uses = list(_uses(name, script))
+    return all(script[use.start() - 1] in "${" and _FIRST_ONLY.match(script, use.end()) for use in uses if use.start())
+
+
+def _uses(name: str, script: str) -> Iterator[re.Match[str]]:
+    """Where the script says it outside comments, whether as the shell's or, within a program, by its name."""
+    for use in re.finditer(rf"\b(?:{name})\b", script):
+        line = script[script.rfind("\n", 0, use.start()) + 1 : use.start()]
+        if not line.lstrip().startswith("#"):
+            yield use
 
 
 def _used(tool: str, script: str) -> dict[str, int]:
-    """The tool's variables that the script reads -> line within it, the first counting 1.  One that it sets itself first is its own."""
+    """The tool's variables that the script reads -> line within it, the first counting 1.  One that it sets itself is its own."""
     found: dict[str, int] = {}
-    for use in re.finditer(rf"\$\{{?(?:!)?({tool.upper()}_[A-Z_]+[A-Z])\b", script):
-        found.setdefault(use[1], script.count("\n", 0, use.start()) + 1)
-    own = {m[1] for m in re.finditer(rf"^\s*(?:export\s+)?({tool.upper()}_[A-Z_]+[A-Z])=", script, re.MULTILINE)}
+    names = rf"{tool.upper()}_[A-Z0-9_]*[A-Z0-9]"
+    for use in _uses(names, script):
+        found.setdefault(use[0], script.count("\n", 0, use.start()) + 1)
+    own = {m[1] for m in re.finditer(rf"^\s*(?:export\s+)?({names})=", script, re.MULTILINE)}
     return {name: line for name, line in found.items() if name not in own}

@@ -119,9 +119,9 @@ class Choice:
             part.carry(_TARGET[key])
 
     def _account_gpus(self, part: Part, *, ordered: bool) -> None:
-        children = part.items() if part.items() != (part,) else tuple(part.entries().values())
+        children = [child for child, _ in _written(part)] or [part]
         listed = part.items() != (part,) and len(children) > 1
-        for child in children or (part,):
+        for child in children:
             why_not = self.unknown.get(child.path)
             if why_not:
                 child.leave(why_not)
@@ -302,12 +302,12 @@ def _machine(job: Job, choice: Choice, part: Part, *, alone: bool, known: dict[s
 
 
 def _written(part: Part) -> list[tuple[Part, str]]:
-    """(where, NAME:COUNT) for each accelerator: a text, a list of them, a set (keys without values), or a mapping of name to count."""
+    """(where, NAME:COUNT) for each accelerator: a text, a set (keys without values), a mapping of name to count, or a list of those."""
     if part.scalar is not None:
         return [(part, part.scalar)]
     if part.entries():
         return [(child, key if child.is_null else f"{key}:{child.scalar}") for key, child in part.entries().items()]
-    return [(child, child.scalar or "") for child in part.items()]
+    return [pair for item in part.items() if item != part for pair in _written(item)]
 
 
 def _accelerator(job: Job, choice: Choice, part: Part, text: str) -> Accelerator | None:

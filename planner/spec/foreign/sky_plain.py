@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from planner.spec.foreign.common import Job
 
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]*(?:@sha256:[0-9a-f]{64})?", re.ASCII)
+_REGISTRY: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?/.+")
 _MACHINE_IMAGE: Final = "a machine image: nodes boot the image that skyplan.yaml names per cloud, with the GPU drivers"
 #: field -> why it is not carried over, and what it would need
 _LEFT: Final = {
@@ -118,6 +119,9 @@ def image(job: Job, parts: list[Part], alternatives: int, known: dict[str, str |
                 "machine images per region" if part.entries() else "it is empty",
                 "" if part.is_null else "give `image`, a container",
             )
+        elif not text.startswith("docker:") and _REGISTRY.fullmatch(text) and _IMAGE.fullmatch(text):
+            part.change("image", "without `docker:` it is taken for a container image by its registry")
+            job.draft.put("image", text, part.at)
         elif not text.startswith("docker:"):
             part.leave(_MACHINE_IMAGE, "give `image`, a container, where the job needs what is in it")
         elif not _IMAGE.fullmatch(ref):

@@ -335,3 +335,43 @@ def test_an_alias_bomb_is_refused():
 def test_values_shared_by_an_alias_are_accounted_for_at_each_place():
     job = one("resources: {accelerators: L4:1}\nenvs: &e {A: '1'}\nsecrets: *e\nrun: a\n")
     assert [became(job, path)[0] for path in ("envs.A", "secrets.A")] == ["carried", "left"]
+
+
+@pytest.mark.parametrize("written", ["[{T4: 1}, 'V100:2', {A100: 1}]", "[{A100: }, T4, 'V100:2']"])
+def test_a_list_may_hold_mappings(written: str):
+    assert accelerators(one(task(f"  accelerators: {written}"))) == ["A100:1", "T4:1", "V100:2"]
+
+
+def test_variables_that_a_program_within_the_script_reads_are_seen():
+    text = "num_nodes: 2\nresources: {accelerators: L4:2}\nrun: |\n  # SKYPILOT_NODE_IPS in a comment\n  python -c \"import os; os.environ['SKYPILOT_NODE_IPS']\"\n  echo $SKYPILOT_NODE_RANK\n"
+    job = one(text)
+    assert "reads all of $SKYPILOT_NODE_IPS" in why(job, "run")
+    assert 'export SKYPILOT_NODE_RANK="${NODE_RANK:-0}"' in job.workload.run
+    assert "export SKYPILOT_NODE_IPS" not in job.workload.run
+
+
+def test_what_needs_ssh_between_nodes_is_told():
+    text = "num_nodes: 2\nresources: {accelerators: L4:2}\nrun: |\n  # mpirun later\n  echo a\n  mpirun -np 4 python a.py\n"
+    (line,) = [e.at.line for e in one(text).entries if "needs SSH between the nodes" in e.why]
+    assert line == 6
+    assert "SSH" not in why(one(text.replace("num_nodes: 2\n", "")), "run")
+
+
+def test_an_image_of_a_registry_needs_no_word_before_it():
+    job = one(task("  accelerators: L4:1\n  image_id: ghcr.io/acme/train:1.4"))
+    assert job.workload.image is not None
+    assert became(job, "resources.image_id")[0] == "changed"
+    assert (
+        became(one(task("  accelerators: L4:1\n  image_id: ami-0868a20f5a3bf9702")), "resources.image_id")[0] == "left"
+    )
+
+
+def test_a_name_that_says_secret_is_not_carried_and_one_that_does_not_is():
+    job = one(
+        task(
+            "  accelerators: L4:1",
+            "envs: {WANDB_API_KEY: hunter2, TOKENIZERS_PARALLELISM: 'false', MAX_TOKEN: 100, HF_TOKEN: ''}\n",
+        )
+    )
+    assert dict(job.workload.env) == {"HF_TOKEN": "", "MAX_TOKEN": "100", "TOKENIZERS_PARALLELISM": "false"}
+    assert "hunter2" not in job.written.text
