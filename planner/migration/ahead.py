@@ -32,6 +32,8 @@ FINE = 0.12
 FINE_USD = 0.01
 BLOCK = 24
 """Tables are made a little larger than asked for, in blocks, so that the next question finds them."""
+ON, BRIDGING, OVER, STILL, THERE = range(5)
+"""Running on the set; on demand while it is away, and while it is there; standing still while it is away, and while it is there."""
 KEPT_VALUES = 12_000_000
 """float32 values kept at most: 48 MB."""
 
@@ -61,57 +63,65 @@ def rounded(value: float, fine: float) -> float:
     return exp(round(log(value) / fine) * fine) if value > 0 else 0.0
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Kept:
+    """Expected USD to the end, by steps of time and of work left, while the set is away: where the job stands still, or runs on demand.  No slack above `most`."""
+
+    still: Tables
+    bridging: Tables
+    most: int
+
+    def fits(self, time: int, work: int, most: int) -> bool:
+        """Whether it answers these."""
+        return self.still.shape[0] > time and self.still.shape[1] > work and self.most >= most
+
+
 class Ahead:
-    """The tables of some sets: expected USD to the end, by steps of time and of work left.
+    """The tables of some sets."""
 
-    The job stands still, or runs on demand, and the set is away.
-    """
-
-    def __init__(self, tables: Sequence[tuple[Tables, Tables]]) -> None:
+    def __init__(self, tables: Sequence[Kept]) -> None:
         self._tables = tables
 
     def still(self, at: int, time: Floats, work: Floats) -> Floats:
         """Where it stands still."""
-        return _between(self._tables[at][0], time, work)
+        return _between(self._tables[at].still, self._tables[at].most, time, work)
 
     def bridging(self, at: int, time: Floats, work: Floats) -> Floats:
         """Where it runs on demand."""
-        return _between(self._tables[at][1], time, work)
+        return _between(self._tables[at].bridging, self._tables[at].most, time, work)
 
 
-def ahead(sets: Sequence[Settled], time: int, work: int) -> Ahead:
-    """Tables for at least that many steps of time and of work."""
+def ahead(sets: Sequence[Settled], time: int, work: int, slack: int | None = None) -> Ahead:
+    """Tables for at least that many steps of time, of work, and of slack (None: as much as there is time)."""
+    most = time if slack is None else min(slack, time)
     with _LOCK:
-        asked = {one for one in sets if not _fits(_KEPT.get(one), time, work)}
+        asked = {one for one in sets if one not in _KEPT or not _KEPT[one].fits(time, work, most)}
         if asked:
             made = sorted(asked, key=lambda one: (one.start, repr(one)))
-            still, bridging = _solve(made, -(-time // BLOCK) * BLOCK, -(-work // BLOCK) * BLOCK)
+            time, work, most = (-(-steps // BLOCK) * BLOCK for steps in (time, work, most))
+            still, bridging = _solve(made, time, work, most)
             for at, one in enumerate(made):
-                _KEPT[one] = still[:, at].copy(), bridging[:, at].copy()
+                _KEPT[one] = Kept(still[:, at].copy(), bridging[:, at].copy(), most)
         found = [_KEPT[one] for one in sets]
         for one in sets:
             _KEPT.move_to_end(one)
-        held = sum(2 * table[0].size for table in _KEPT.values())
+        held = sum(2 * kept.still.size for kept in _KEPT.values())
         while held > KEPT_VALUES and len(_KEPT) > len(found):
-            held -= 2 * _KEPT.popitem(last=False)[1][0].size
+            held -= 2 * _KEPT.popitem(last=False)[1].still.size
     return Ahead(found)
 
 
-_KEPT: OrderedDict[Settled, tuple[Tables, Tables]] = OrderedDict()
+_KEPT: OrderedDict[Settled, Kept] = OrderedDict()
 _LOCK = Lock()
 
 
-def _fits(tables: tuple[Tables, Tables] | None, time: int, work: int) -> bool:
-    return tables is not None and tables[0].shape[0] > time and tables[0].shape[1] > work
-
-
-def _between(table: Tables, time: Floats, work: Floats) -> Floats:
+def _between(table: Tables, most: int, time: Floats, work: Floats) -> Floats:
     """Linear in slack and in work, between the steps; NEVER where there is less time than work."""
     slack = time - work
     work = np.clip(work, 0.0, table.shape[1] - 1.0)
     w = np.minimum(work.astype(np.int64), table.shape[1] - 2)
-    most = np.maximum(table.shape[0] - 3 - w, 0)
-    s = np.clip(slack.astype(np.int64), 0, most)
+    last = np.clip(np.minimum(table.shape[0] - 3 - w, most - 1), 0, None)
+    s = np.clip(slack.astype(np.int64), 0, last)
     over, part = np.clip(slack - s, 0.0, 1.0), work - w
     low = table[s + w, w] * (1.0 - part) + table[s + w + 1, w + 1] * part
     high = table[s + w + 1, w] * (1.0 - part) + table[s + w + 2, w + 1] * part
@@ -123,49 +133,48 @@ def _column(sets: Sequence[Settled], name: str) -> Any:
     return np.array([[getattr(one, name)] for one in sets], dtype=np.float32)
 
 
-def _solve(sets: Sequence[Settled], time: int, work: int) -> tuple[Tables, Tables]:
-    """[time, sets, work] where the job stands still, and where it runs on demand, while the set is away.  `sets` are sorted by `start`."""
+def _solve(sets: Sequence[Settled], time: int, work: int, most: int) -> tuple[Tables, Tables]:
+    """[time, sets, work] where the job stands still, and where it runs on demand, while the set is away.  `sets` are sorted by `start`; no slack above `most`."""
     usd, paid = _column(sets, "usd"), _column(sets, "on_demand_usd")
     lost, back = (-np.expm1(-1.0 / _column(sets, name)) for name in ("lasts", "away"))
     start, fall, net = (_column(sets, name).astype(np.int64) for name in ("start", "fall", "net"))
     spared = np.exp(-start / _column(sets, "lasts")).astype(np.float32)
     begin, switch = _column(sets, "start_usd") + usd * start, paid * fall
     starting, falling = _runs(start[:, 0]), _runs(fall[:, 0])
-    # there: standing still though the set is there; on, over: running on it, and on demand while it is there
-    still, bridging, there, on, over = (
-        np.full((time + 1, len(sets), work + 1), NEVER, dtype=np.float32) for _ in range(5)
-    )
-    for table in (still, bridging, there, on, over):
-        table[:, :, 0] = 0.0
+    nets = [int(net[rows].max()) for rows, _ in starting]
+    # what it does, by pairs that change into one another, so that one operation takes a step of several
+    values = np.full((time + 1, 5, len(sets), work + 1), NEVER, dtype=np.float32)
+    values[:, :, :, 0] = 0.0
+    running, standing = slice(ON, STILL), slice(STILL, THERE + 1)
+    run_to, stand_to = slice(STILL, ON, -1), slice(THERE, OVER, -1)
+    run_share, run_usd = np.stack([lost, back, lost]), np.stack([usd, paid, paid])
+    stand_share = np.stack([back, lost])
     for t in range(1, time + 1):
-        w, before = slice(1, min(work, t) + 1), slice(0, min(work, t))
-        on[t, :, w] = usd + _mixed(on[t - 1, :, before], still[t - 1, :, before], lost)
-        bridging[t, :, w] = paid + _mixed(bridging[t - 1, :, before], over[t - 1, :, before], back)
-        begun = np.full((len(sets), before.stop), NEVER, dtype=np.float32)
-        for rows, steps in starting:
-            # to start on it, and perhaps to lose it meanwhile
-            end = min(work, int(t - net[rows].max()), t - steps)
-            if end > 0:
-                held = _mixed(still[t - steps, rows, 1 : end + 1], on[t - steps, rows, 1 : end + 1], spared[rows])
-                begun[rows, :end] = begin[rows] + held
-        stays = paid + _mixed(over[t - 1, :, before], bridging[t - 1, :, before], lost)
-        np.minimum(stays, begun, out=over[t, :, w])
-        least, least_there = still[t], there[t]
+        low, high = max(1, t - most), min(work, t)
+        w, before = slice(low, high + 1), slice(low - 1, high)
+        last, now = values[t - 1], values[t]
+        now[running, :, w] = _mixed(last[running, :, before], last[run_to, :, before], run_share) + run_usd
+        over, there = now[OVER], now[THERE]
         for rows, steps in falling:
             end = min(work, t - steps)
-            if end > 0:
-                to = slice(1, end + 1)
-                least[rows, to] = switch[rows] + bridging[t - steps, rows, to]
-                least_there[rows, to] = switch[rows] + over[t - steps, rows, to]
-        np.minimum(least_there[:, w], begun, out=least_there[:, w])
-        end = min(work, int(t - net.max()))
-        if end > 0:
-            to = slice(1, end + 1)
-            waits = _mixed(still[t - 1, :, to], there[t - 1, :, to], back)
-            np.minimum(least[:, to], waits, out=least[:, to])
-            waits = _mixed(there[t - 1, :, to], still[t - 1, :, to], lost)
-            np.minimum(least_there[:, to], waits, out=least_there[:, to])
-    return still, bridging
+            if end >= low:
+                to = slice(low, end + 1)
+                now[standing, rows, to] = values[t - steps, BRIDGING:STILL, rows, to] + switch[rows]
+        for (rows, steps), kept in zip(starting, nets, strict=True):
+            # to start on it, and perhaps to lose it meanwhile
+            end = min(work, t - kept, t - steps)
+            if end >= low:
+                to, then = slice(low, end + 1), values[t - steps]
+                begun = _mixed(then[STILL, rows, to], then[ON, rows, to], spared[rows])
+                begun += begin[rows]
+                np.minimum(over[rows, to], begun, out=over[rows, to])
+                np.minimum(there[rows, to], begun, out=there[rows, to])
+        end = min(work, t - int(net.max()))
+        if end >= low:
+            to = slice(low, end + 1)
+            stands = now[standing, :, to]
+            np.minimum(stands, _mixed(last[standing, :, to], last[stand_to, :, to], stand_share), out=stands)
+    return values[:, STILL], values[:, BRIDGING]
 
 
 def _mixed(one: Tables, other: Tables, share: Tables) -> Tables:

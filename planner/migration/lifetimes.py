@@ -53,33 +53,27 @@ class Expected:
     up_share: Floats
 
 
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What was observed up to some moment: [..., pools], and [..., pools, ages] for hours at each age and endings at it.  Leading axes are moments.
+
+    available, age_hours  of each pool now, and since when
+    up_hours, up_ends     of what could be had; away_hours, away_ends: of what could not
+    known                 anything was seen of it
+    """
+
+    available: Flags
+    age_hours: Floats
+    up_hours: Floats
+    up_ends: Floats
+    away_hours: Floats
+    away_ends: Floats
+    known: Flags
+
+
 def expected(past: Past, pools: int, now_hours: float, rule: Rule = DEFAULT) -> Expected:
     """What to expect of each pool."""
-    changes = len(past.pool)
-    if not changes:
-        return _defaults(pools, rule)
-    ended = np.zeros(changes, dtype=np.bool_)
-    ended[:-1] = past.pool[1:] == past.pool[:-1]
-    until = np.full(changes, now_hours)
-    until[:-1] = np.where(ended[:-1], past.at_hours[1:], now_hours)
-    hours = until - past.at_hours
-    last = np.flatnonzero(~ended)
-    there, age = np.ones(pools, dtype=np.bool_), np.zeros(pools)
-    there[past.pool[last]], age[past.pool[last]] = past.available[last], hours[last]
-    up, away = past.available, ~past.available
-    lasts = _rates(past.pool[up], hours[up], ended[up], pools=pools, default=rule.lifetime_hours, rule=rule)
-    stays = _rates(past.pool[away], hours[away], ended[away], pools=pools, default=rule.return_hours, rule=rule)
-    usual = rule.lifetime_hours + rule.return_hours
-    seen_up = np.bincount(past.pool[up], weights=hours[up], minlength=pools)
-    seen = np.bincount(past.pool, weights=hours, minlength=pools)
-    return Expected(
-        lifetime_hours=_rest(lasts, np.where(there, age, 0.0), rule.longest_hours),
-        return_hours=np.where(there, 0.0, _rest(stays, age, rule.longest_return_hours)),
-        known=np.bincount(past.pool, minlength=pools) > 0,
-        fresh_hours=_rest(lasts, np.zeros(pools), rule.longest_hours),
-        outage_hours=_rest(stays, np.zeros(pools), rule.longest_return_hours),
-        up_share=(seen_up + rule.prior_events * rule.lifetime_hours) / (seen + rule.prior_events * usual),
-    )
+    return outlook(_tally(past, pools, now_hours), rule) if len(past.pool) else _defaults(pools, rule)
 
 
 def _defaults(pools: int, rule: Rule) -> Expected:
@@ -94,31 +88,90 @@ def _defaults(pools: int, rule: Rule) -> Expected:
     )
 
 
-def _rates(pool: Indices, hours: Floats, ended: Flags, *, pools: int, default: float, rule: Rule) -> Floats:
-    """[pools, ages] endings per hour."""
-    ages = len(_FROM)
-    at_age = np.clip(hours[:, None], _FROM, _UNTIL) - _FROM
-    cell = pool[:, None] * ages + np.arange(ages)
-    exposed = np.bincount(cell.ravel(), weights=at_age.ravel(), minlength=pools * ages).reshape(pools, ages)
-    last = np.searchsorted(_UNTIL, hours[ended], side="left")
-    ends = np.bincount(pool[ended] * ages + last, minlength=pools * ages).reshape(pools, ages)
-    common = (ends.sum(axis=0) + rule.prior_of_all) / (exposed.sum(axis=0) + rule.prior_of_all * default)
-    rates: Floats = (ends + rule.prior_events) / (exposed + rule.prior_events / common)
+def outlook(tally: Tally, rule: Rule = DEFAULT) -> Expected:
+    """What to expect of each pool, at each moment of a tally."""
+    lasts = _rates(tally.up_hours, tally.up_ends, default=rule.lifetime_hours, rule=rule)
+    stays = _rates(tally.away_hours, tally.away_ends, default=rule.return_hours, rule=rule)
+    there, age = tally.available, tally.age_hours
+    usual = rule.lifetime_hours + rule.return_hours
+    seen_up = tally.up_hours.sum(axis=-1)
+    seen = seen_up + tally.away_hours.sum(axis=-1)
+    known, fresh = tally.known, np.zeros_like(age)
+    return Expected(
+        lifetime_hours=_rest(lasts, np.where(there, age, 0.0), rule.longest_hours),
+        return_hours=np.where(there, 0.0, _rest(stays, age, rule.longest_return_hours)),
+        known=known,
+        fresh_hours=_rest(lasts, fresh, rule.longest_hours),
+        outage_hours=_rest(stays, fresh, rule.longest_return_hours),
+        up_share=(seen_up + rule.prior_events * rule.lifetime_hours) / (seen + rule.prior_events * usual),
+    )
+
+
+def at_ages(hours: Floats) -> Floats:
+    """[..., ages] how much of so many hours was spent at each age."""
+    found: Floats = np.clip(hours[..., None], _FROM, _UNTIL) - _FROM
+    return found
+
+
+def age_of(hours: Floats) -> Indices:
+    """At which age something ended that lasted so long."""
+    found: Indices = np.searchsorted(_UNTIL, hours, side="left").astype(np.int32)
+    return found
+
+
+def _tally(past: Past, pools: int, now_hours: float) -> Tally:
+    changes, ages = len(past.pool), len(_FROM)
+    ended = np.zeros(changes, dtype=np.bool_)
+    ended[:-1] = past.pool[1:] == past.pool[:-1]
+    until = np.full(changes, now_hours)
+    until[:-1] = np.where(ended[:-1], past.at_hours[1:], now_hours)
+    hours = until - past.at_hours
+    last = np.flatnonzero(~ended)
+    there, age = np.ones(pools, dtype=np.bool_), np.zeros(pools)
+    there[past.pool[last]], age[past.pool[last]] = past.available[last], hours[last]
+
+    def summed(chosen: Flags) -> tuple[Floats, Floats]:
+        cell = past.pool[chosen][:, None] * ages + np.arange(ages)
+        spent = np.bincount(cell.ravel(), weights=at_ages(hours[chosen]).ravel(), minlength=pools * ages)
+        over = chosen & ended
+        ends = np.bincount(past.pool[over] * ages + age_of(hours[over]), minlength=pools * ages)
+        shaped: tuple[Floats, Floats] = (
+            spent.reshape(pools, ages).astype(np.float64),
+            ends.reshape(pools, ages).astype(np.float64),
+        )
+        return shaped
+
+    (up_hours, up_ends), (away_hours, away_ends) = summed(past.available), summed(~past.available)
+    return Tally(
+        available=there,
+        age_hours=age,
+        up_hours=up_hours,
+        up_ends=up_ends,
+        away_hours=away_hours,
+        away_ends=away_ends,
+        known=np.bincount(past.pool, minlength=pools) > 0,
+    )
+
+
+def _rates(exposed: Floats, ends: Floats, *, default: float, rule: Rule) -> Floats:
+    """[..., pools, ages] endings per hour."""
+    common = (ends.sum(axis=-2) + rule.prior_of_all) / (exposed.sum(axis=-2) + rule.prior_of_all * default)
+    rates: Floats = (ends + rule.prior_events) / (exposed + rule.prior_events / common[..., None, :])
     return rates
 
 
 def _rest(rates: Floats, age: Floats, longest: float) -> Floats:
     """Expected hours from that age on, up to the longest that is counted."""
-    since = age[:, None]
+    since = age[..., None]
     within = np.maximum(np.minimum(_UNTIL, since + longest) - np.maximum(_FROM, since), 0.0)
     survive = np.exp(-rates * within)
     alive = np.ones_like(survive)
-    np.cumprod(survive[:, :-1], axis=1, out=alive[:, 1:])
-    rest: Floats = (alive * (1.0 - survive) / rates).sum(axis=1)
+    np.cumprod(survive[..., :-1], axis=-1, out=alive[..., 1:])
+    rest: Floats = (alive * (1.0 - survive) / rates).sum(axis=-1)
     return rest
 
 
-def steady(changes: Floats, seen_hours: float, rule: Rule = DEFAULT) -> Floats:
+def steady(changes: Floats, seen_hours: Floats | float, rule: Rule = DEFAULT) -> Floats:
     """Hours that a present price is expected to last, by how often it changed notably (`Rule.notable`) in the hours that were seen; one horizon counts as seen besides."""
     lasts: Floats = (seen_hours + rule.horizon_hours) / (changes + 1.0)
     return lasts

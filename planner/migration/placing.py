@@ -25,7 +25,7 @@ THIRDS = (0.189, 0.712, 2.099)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prospect:
-    """USD to the end: of the best start, of waiting, of going on demand now (or on); NEVER where there is none.  `second`: of the next best start."""
+    """USD to the end: of the best start, of waiting, of going on demand now (or on); NEVER where there is none.  `second`: of the next best start; `starts`: of each, best first."""
 
     start: int | None
     start_usd: float
@@ -33,6 +33,7 @@ class Prospect:
     wait: int | None
     wait_usd: float
     on_demand_usd: float
+    starts: tuple[tuple[int, float], ...] = ()
 
 
 def prospect(situation: Situation, options: Options, rule: Rule, fallback: int | None) -> Prospect | None:
@@ -42,7 +43,10 @@ def prospect(situation: Situation, options: Options, rule: Rule, fallback: int |
         return None
     sets = sets_of(field, rule)
     steps = [int(np.ceil(hours / field.step_hours)) + 2 for hours in (field.time_hours, field.need_hours)]
-    tables = ahead(sets.settled, *steps)
+    # where nothing is faster than the reference, slack does not grow
+    slow = float(field.pace.max()) <= 1.0 + EPSILON
+    slack = max(steps[0] - steps[1] + 4, 1) if slow else None
+    tables = ahead(sets.settled, steps[0], steps[1], slack)
     starts = _starts(options, field, sets, tables)
     order = np.argsort(starts, kind="stable")
     good = [int(field.index[at]) for at in order[:2] if starts[at] < NEVER / 2]
@@ -57,6 +61,7 @@ def prospect(situation: Situation, options: Options, rule: Rule, fallback: int |
         wait=wait,
         wait_usd=wait_usd,
         on_demand_usd=on_demand,
+        starts=tuple((int(field.index[at]), float(starts[at])) for at in order if starts[at] < NEVER / 2),
     )
 
 

@@ -45,7 +45,7 @@ def test_tables_are_kept_and_bounded(monkeypatch):
     for lasts in (3.0, 3.0, 4.0, 5.0, 6.0):
         ahead([Settled(1.0, 3.0, lasts, 2.0, 1, 0.123, 1, 4)], 40, 30)
     assert len(made) == 4
-    assert sum(2 * table[0].size for table in tables._KEPT.values()) <= 20_000
+    assert sum(2 * table.still.size for table in tables._KEPT.values()) <= 20_000
 
 
 def test_pools_that_go_together_are_away_longer():
