@@ -1,7 +1,8 @@
-"""Replanning's figures: `python benchmarks/replan.py [--jobs N]`.  Makes a record of its own, in a folder that it removes; judges nothing.
+"""Replanning's figures: `python benchmarks/replan.py [--jobs N] [--offers N]`.  Makes a record of its own, in a folder that it removes; judges nothing.
 
-A thousand jobs of twenty shapes run on what their plans rank 10th, each with its steps, checkpoint and prepared places in SQLite, over the whole packaged catalog.  Twice:
-with prices as they are in the plans, and with one offer per shape at a third of its price, so that many want to move and pools fill up.
+A thousand jobs of twenty shapes run on what their plans rank first to tenth, each with its steps, checkpoint and prepared places in SQLite, over a made-up market of 8,000 offers
+(`--offers 0`: the packaged catalog), the price of each known to the history with some changes of the last month.  Twice: with prices as they are in the plans, and with
+one offer per shape at a third of its price, so that many want to move and pools fill up.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ import resource
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import synthetic
 from sqlalchemy import insert
 
 from planner.app.inputs import Inputs, Job, load_market
@@ -27,20 +30,25 @@ from planner.app.plan import run_on
 from planner.app.replan import Replanned, Request, Sources, replan
 from planner.model.ledger import AvailabilityMemory
 from planner.model.market import Market
-from planner.model.offer import CapacityType
+from planner.model.offer import CAPACITY_ORDER, CapacityType
 from planner.model.plan import PlacementPlan
 from planner.model.project import Project, default_targets
+from planner.model.readings import CapacityReading, CapacityWord, PriceReading
 from planner.model.record import stamp
 from planner.model.workload import CheckpointPolicy, GpuOption, ObjectPrefix, Resources, Store, Work, Workload
 from planner.state import tables
 from planner.state.engine import open_engine, sqlite_url
+from planner.state.history import History
 from planner.state.newest import Looker
 from planner.state.record import Record
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+SHAPES = 20
 MODELS = (("A100-80GB", 8), ("H100", 8), ("A100", 8), ("L4", 1), ("V100", 8))
-RANK = 9
-"""What runs is the 10th of its plan."""
+RANKS = 10
+"""What runs is the first of its plan, or the second, … the tenth, one shape after the other."""
+CHANGES = 6
+"""Of each price within the month."""
 
 
 def shapes() -> list[Workload]:
@@ -83,8 +91,8 @@ def fill(url: str, plans: dict[str, PlacementPlan]) -> None:
     base: dict[str, Any] = {"project": "acme"}
     began = stamp(NOW - timedelta(hours=30))
     jobs, runs, steps, checkpoints, stacks = [], [], [], [], []
-    for name, plan in plans.items():
-        p = plan.ranked[min(RANK, len(plan.ranked) - 1)]
+    for number, (name, plan) in enumerate(plans.items()):
+        p = plan.ranked[min(number // SHAPES % RANKS, len(plan.ranked) - 1)]
         jobs.append({**base, "name": name, "generation": 1, "first_applied_at": began, "version": 1})
         run = {
             **base,
@@ -159,6 +167,39 @@ def fill(url: str, plans: dict[str, PlacementPlan]) -> None:
     engine.dispose()
 
 
+def readings(market: Market) -> Iterator[PriceReading | CapacityReading]:
+    """Every price with its changes, a few percent each; every spot pool away for some hours, twice in the month."""
+    for i, (type_ix, region_ix, zone_ix, kind, micros) in enumerate(
+        zip(
+            *(c.tolist() for c in (market.type_ix, market.region_ix, market.zone_ix, market.capacity)),
+            market.price_micros.tolist(),
+            strict=True,
+        )
+    ):
+        where = {
+            "cloud": market.types[type_ix].cloud.value,
+            "region": market.regions[region_ix].name,
+            "zone": market.zones[zone_ix],
+            "instance_type": market.types[type_ix].name,
+            "capacity": CAPACITY_ORDER[kind].value,
+            "source": "made up",
+        }
+        for k in range(CHANGES):
+            at = stamp(NOW - timedelta(days=29 - 4.5 * k, minutes=i % 60))
+            price = micros if k == CHANGES - 1 else micros + (k * 7 + i) % 5 * micros // 100
+            yield PriceReading(usd_per_hour=Decimal(price).scaleb(-6), observed_at=at, **where)
+        if kind:
+            for days, word in (
+                (20, "available"),
+                (15, "reclaimed"),
+                (14.8, "available"),
+                (5, "none"),
+                (4.9, "available"),
+            ):
+                at = stamp(NOW - timedelta(days=days, minutes=i % 60))
+                yield CapacityReading(word=CapacityWord(word), observed_at=at, **where)
+
+
 def rows_backend() -> str:
     """A backend as the record writes it."""
     return '{"kind": "local", "settings": {}}'
@@ -196,9 +237,11 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--offers", type=int, default=8000, help="0: the packaged catalog")
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
-    market, project = load_market(), Project(name="acme", targets=default_targets())
+    market = synthetic.market(given.offers) if given.offers else load_market()
+    project = Project(name="acme", targets=default_targets())
     of_shape = plans_of(market, project)
     plans: dict[str, PlacementPlan] = {}
     for n in range(given.jobs):
@@ -208,8 +251,14 @@ def main() -> None:
     try:
         url = sqlite_url(folder / "record.sqlite")
         fill(url, plans)
-        record, told = Record.open(url, "acme"), Looker.open(url, "acme")
-        print(f"{given.jobs} jobs of {len(of_shape)} shapes, {len(market):,} offers; load {os.getloadavg()[0]:.1f}")
+        record, told, history = Record.open(url, "acme"), Looker.open(url, "acme"), History.open(url, "acme")
+        history.record(readings(market), now=NOW, live=False)
+        known = len(history.as_of().series)
+        print(
+            f"{given.jobs} jobs of {len(of_shape)} shapes, {len(market):,} offers, {known:,} series with"
+            f" {history.stored().prices:,} prices; load {os.getloadavg()[0]:.1f}"
+        )
+        sources = Sources(record=record, told=told, history=history)
         for what, prices in (("as planned", market), ("one offer per shape at a third", cheaper(market, of_shape))):
             request = Request(
                 read=Inputs(jobs=(), project=project, project_file=None, market=prices, warnings=()),
@@ -217,11 +266,11 @@ def main() -> None:
                 holdings=record.holdings(),
                 memory=AvailabilityMemory(()),
             )
-            wall, busy, found = spent(lambda: replan(request, Sources(record=record, told=told), NOW), given.repeats)  # noqa: B023 - called at once
+            wall, busy, found = spent(lambda: replan(request, sources, NOW), given.repeats)  # noqa: B023 - called at once
             codes = {c: sum(k.code == c for k in found.kept) for c in sorted({k.code for k in found.kept})}
             print(f"{what}: {wall:.2f} s, of CPU {busy:.2f} s; {len(found.diffs)} move, stay: {codes}")
-        record.close()
-        told.close()
+        for one in (record, told, history):
+            one.close()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"peak memory {peak:.0f} MiB")
     finally:

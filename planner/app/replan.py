@@ -18,7 +18,7 @@ import numpy as np
 from planner.app import situation
 from planner.app.replan_diff import Decided, Ground, Proposal, drifted, propose
 from planner.app.replan_judge import GOING, Case, judge, kept
-from planner.app.replan_outlook import memory_of, outlook_of, withdrawn
+from planner.app.replan_outlook import Told, memory_of, outlook_of, withdrawn
 from planner.app.replan_words import kept_text
 from planner.app.usable import unusable
 from planner.migration.constants import DEFAULT, Rule
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from planner.model.ledger import AvailabilityMemory, Holding
     from planner.model.plan import PlacementPlan
     from planner.model.project import Project
-    from planner.model.record import Run
+    from planner.model.record import Run, Stack
     from planner.model.stack import StackInput
     from planner.model.workload import Workload
 
@@ -163,9 +163,9 @@ class _Round:
     def __init__(self, request: Request, sources: Sources, seen: Sequence[Seen], now: datetime) -> None:
         read = request.read
         self._request, self._now, self._read = request, now, read
-        self._history = sources.history
         as_of = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         self.rule = rule_of(read.project)
+        self._told = Told(sources.history, now, self.rule) if sources.history else None
         self._offers = offers_of(read.market, read.project, as_of=as_of)
         memory = memory_of(request.memory, seen)
         self._failures = failure_bits(self._offers, cool_downs(memory, now))
@@ -175,6 +175,10 @@ class _Round:
         stacks = sources.record.stacks()
         self._prepared = situation.prepared_places(stacks)
         clouds = {s.name: s.cloud for s in stacks if s.kind == "compute"}
+        compute: dict[tuple[str, int], list[Stack]] = {}
+        for stack in stacks:
+            if stack.kind == "compute" and stack.job and stack.generation is not None:
+                compute.setdefault((stack.job, stack.generation), []).append(stack)
         self._acquire = situation.acquire_hours(sources.record.attempts(), clouds)
         quotas = sources.history.quotas(at=now) if sources.history else ()
         self._withdrawn = withdrawn(quotas, request.holdings)
@@ -184,7 +188,7 @@ class _Round:
             memory=memory,
             as_of=as_of,
             rule=self.rule,
-            stacks=stacks,
+            stacks=compute,
             record_digest=digest([[s.run.id, s.run.status, s.run.placement_id, s.step, len(s.moves)] for s in seen]),
             synth=sources.synth,
         )
@@ -272,7 +276,7 @@ class _Round:
         alike = replace(workload, name="", tags=(), env=(), priority=0)
         if alike not in self._kinds:
             shape = shape_of(self._offers, workload, self._acquire)
-            outlook, known = outlook_of(shape, self._history, self._now, self.rule)
+            outlook, known = outlook_of(shape, self._told, self._now, self.rule)
             self.known = self.known or known
             barred = unusable(workload, self._read.project, self._read.market)
             bits = unusable_bits(self._offers, barred)[shape.at] if barred else np.zeros(len(shape), dtype=np.int32)

@@ -47,13 +47,13 @@ ALL = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """What all diffs of one call share.  `synth` gives a stack's Terraform JSON; None = nobody can here."""
+    """What all diffs of one call share.  `stacks`: compute stacks by job and generation; `synth` gives a stack's Terraform JSON, None = nobody can here."""
 
     read: Inputs
     memory: AvailabilityMemory
     as_of: str
     rule: Rule
-    stacks: Sequence[Stack]
+    stacks: Mapping[tuple[str, int], Sequence[Stack]]
     record_digest: str
     synth: Callable[[StackInput], Mapping[str, Any]] | None = None
 
@@ -252,9 +252,10 @@ def _added(to: Placement, plan: PlacementPlan, workload: Workload, ground: Groun
     return tuple(out)
 
 
-def _removed(run: Run, stacks: Sequence[Stack]) -> tuple[str, ...]:
-    mine = [s for s in stacks if (s.kind, s.job, s.generation) == ("compute", run.job, run.generation)]
-    return tuple(address for s in mine for address in _addresses(s.name, s.document))
+def _removed(run: Run, stacks: Mapping[tuple[str, int], Sequence[Stack]]) -> tuple[str, ...]:
+    return tuple(
+        address for s in stacks.get((run.job, run.generation), ()) for address in _addresses(s.name, s.document)
+    )
 
 
 def _addresses(stack: str, document: Mapping[str, Any]) -> list[str]:

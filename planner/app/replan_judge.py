@@ -214,7 +214,10 @@ def _going(case: Case, table: _Table, decision: Decision, scope: Flags) -> Judge
 
 
 def _order(table: _Table, decision: Decision, scope: Flags) -> tuple[list[int], int | None]:
-    """The same question again and again, each time without what was chosen: what stands in must pass the same rule."""
+    """What stands in must pass the same rule: where the decision does not say, the same question again, each time without what was chosen."""
+    if decision.to is not None and decision.code == REASON_CODES[MigrationReason.SAVING]:
+        found = [decision.to, *decision.stand_ins][: MOST + 1]
+        return found, found[1] if len(found) > 1 else None
     open_to, order = scope.copy(), list[int]()
     while decision.to is not None and decision.word in {Word.START, Word.MOVE} and len(order) <= MOST:
         order.append(decision.to)

@@ -5,9 +5,10 @@ Decides over how much of the past it looks.  Nothing after `now` counts, so that
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -51,82 +52,126 @@ class Remembers(Protocol):
         ...
 
 
-def outlook_of(shape: Shape, history: Remembers | None, now: datetime, rule: Rule) -> tuple[Outlook, bool]:
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """Of one price: what a node usually costs, how often that changed notably, and since when it was observed (microseconds)."""
+
+    usual_usd: float
+    changes: int
+    first: int
+
+
+@dataclass(slots=True)
+class Told:
+    """What the history said of series over one span, kept as long as a round: shapes share most of them."""
+
+    history: Remembers
+    now: datetime
+    rule: Rule
+    _prices: dict[str, Habit | None] = field(default_factory=dict[str, "Habit | None"])
+    _words: dict[str, tuple[tuple[float, bool], ...]] = field(
+        default_factory=dict[str, "tuple[tuple[float, bool], ...]"]
+    )
+
+    def prices(self, series: Sequence[str]) -> list[Habit | None]:
+        """Of each; None where nothing was observed."""
+        new = [name for name in dict.fromkeys(series) if name not in self._prices]
+        if new:
+            found = self.history.changes(new, self.now - LOOK_BACK, self.now)
+            self._prices |= {n: _habit(found[n], self.now, self.rule) if n in found else None for n in new}
+        return [self._prices[name] for name in series]
+
+    def words(self, series: Sequence[str]) -> list[tuple[tuple[float, bool], ...]]:
+        """Of each, when (hours) it came to be there or away."""
+        new = [name for name in dict.fromkeys(series) if name not in self._words]
+        if new:
+            found = self.history.capacity_changes(new, self.now - LOOK_BACK, self.now)
+            self._words |= {name: _there_or_away(found.get(name, ())) for name in new}
+        return [self._words[name] for name in series]
+
+
+def outlook_of(shape: Shape, told: Told | None, now: datetime, rule: Rule) -> tuple[Outlook, bool]:
     """Of each candidate; and whether anything at all was known of how long its pools last."""
     found = default_outlook(shape, rule)
-    if history is None or not len(shape):
+    if told is None or not len(shape):
         return found, False
     series = [series_of_offer(name) for name in shape.names]
-    since, nodes = now - LOOK_BACK, shape.workload.resources.nodes
-    told_prices = history.changes(series, since, now)
-    prices = [told_prices.get(name) for name in series]
-    found = replace(
-        found, usual_usd_per_hour=_usual(shape, prices, nodes, now), steady_hours=_steady(prices, rule, now)
-    )
-    seen = history.capacity_changes([s for s, spot in zip(series, shape.spot, strict=True) if spot], since, now)
-    past = _past([seen.get(name, ()) for name in series])
+    prices = told.prices(series)
+    found = replace(found, usual_usd_per_hour=_usual(shape, prices), steady_hours=_steady(prices, rule, now))
+    spots = np.flatnonzero(shape.spot).tolist()
+    past = _past(zip(spots, told.words([series[at] for at in spots]), strict=True))
     if not len(past.pool):
         return found, False
-    told = expected(past, len(series), now.timestamp() / 3600, rule)
-    known, sure = told.known & shape.spot, ~shape.spot
+    learnt = expected(past, len(series), now.timestamp() / 3600, rule)
+    known, sure = learnt.known & shape.spot, ~shape.spot
     return (
         replace(
             found,
-            lifetime_hours=np.where(known, told.lifetime_hours, found.lifetime_hours),
-            return_hours=np.where(known & (told.return_hours > 0), told.return_hours, found.return_hours),
+            lifetime_hours=np.where(known, learnt.lifetime_hours, found.lifetime_hours),
+            return_hours=np.where(known & (learnt.return_hours > 0), learnt.return_hours, found.return_hours),
             # on demand nothing is taken back
-            fresh_hours=np.where(sure, np.inf, told.fresh_hours),
-            outage_hours=told.outage_hours,
-            up_share=np.where(sure, 1.0, told.up_share),
+            fresh_hours=np.where(sure, np.inf, learnt.fresh_hours),
+            outage_hours=learnt.outage_hours,
+            up_share=np.where(sure, 1.0, learnt.up_share),
         ),
         bool(known.any()),
     )
 
 
-def _usual(shape: Shape, prices: Sequence[Steps | None], nodes: int, now: datetime) -> Floats:
+def _usual(shape: Shape, prices: Sequence[Habit | None]) -> Floats:
     """What an hour usually costs; besides the nodes' price it costs what it does now."""
-    usual = shape.usd_per_hour.copy()
-    for at, steps in enumerate(prices):
-        if steps is not None:
-            usual[at] += _typical(steps, now) * nodes - shape.price_usd_per_hour[at]
+    usual, nodes = shape.usd_per_hour.copy(), shape.workload.resources.nodes
+    at = [k for k, habit in enumerate(prices) if habit is not None]
+    told = np.array([habit.usual_usd for habit in prices if habit is not None])
+    usual[at] += told * nodes - shape.price_usd_per_hour[at]
     return usual
 
 
-def _steady(prices: Sequence[Steps | None], rule: Rule, now: datetime) -> Floats | None:
+def _steady(prices: Sequence[Habit | None], rule: Rule, now: datetime) -> Floats | None:
     """How long the present price of each is expected to last, by how often it changed notably while it was observed; None where nothing was."""
-    told = [steps for steps in prices if steps is not None]
-    if not told:
+    if not any(prices):
         return None
-    changes = np.zeros(len(prices))
-    for at, steps in enumerate(prices):
-        if steps is not None and len(steps.micro_usd) > 1:
-            before = steps.micro_usd[:-1].astype(np.float64)
-            changes[at] = np.count_nonzero(np.abs(np.diff(steps.micro_usd)) > rule.notable * before)
-    first = min(int(steps.at[0]) for steps in told)
+    changes = np.array([habit.changes if habit else 0 for habit in prices], dtype=np.float64)
+    first = min(habit.first for habit in prices if habit)
     return steady(changes, max(now.timestamp() - first / 1e6, 3600.0) / 3600, rule)
 
 
-def _typical(steps: Steps, now: datetime) -> float:
-    """The median over time, in USD per hour and node."""
-    at = np.append(steps.at, np.int64(now.timestamp() * 1e6))
-    lasted = np.maximum(np.diff(at), 0)
-    order = np.argsort(steps.micro_usd, kind="stable")
-    half = int(np.count_nonzero(np.cumsum(lasted[order]) < lasted.sum() / 2))
-    return float(steps.micro_usd[order][min(half, len(order) - 1)]) / 1e6
+def _habit(steps: Steps, now: datetime, rule: Rule) -> Habit:
+    """Plain numbers: most prices have few steps, and there are thousands of them."""
+    at, micro = [*steps.at.tolist(), int(now.timestamp() * 1e6)], steps.micro_usd.tolist()
+    lasted = [max(b - a, 0) for a, b in pairwise(at)]
+    changes = sum(abs(b - a) > rule.notable * a for a, b in pairwise(micro))
+    return Habit(usual_usd=_typical(micro, lasted) / 1e6, changes=changes, first=at[0])
 
 
-def _past(seen: Sequence[Sequence[Seen]]) -> Past:
+def _typical(micro: Sequence[int], lasted: Sequence[int]) -> float:
+    """The median over time."""
+    half, past, order = sum(lasted) / 2, 0, sorted(range(len(micro)), key=micro.__getitem__)
+    for k in order:
+        past += lasted[k]
+        if past >= half:
+            return float(micro[k])
+    return float(micro[order[-1]])
+
+
+def _there_or_away(words: Sequence[Seen]) -> tuple[tuple[float, bool], ...]:
     """Changes between there and away; words that say nothing of capacity are passed over."""
+    out: list[tuple[float, bool]] = []
+    before: bool | None = None
+    for one in words:
+        if one.word is CapacityWord.OFFERED or (one.word not in AWAY) is before:
+            continue
+        before = one.word not in AWAY
+        out.append((moment(one.at).timestamp() / 3600, before))
+    return tuple(out)
+
+
+def _past(seen: Iterable[tuple[int, Sequence[tuple[float, bool]]]]) -> Past:
     pool, at, there = list[int](), list[float](), list[bool]()
-    for number, words in enumerate(seen):
-        before: bool | None = None
-        for one in words:
-            if one.word is CapacityWord.OFFERED or (one.word not in AWAY) is before:
-                continue
-            before = one.word not in AWAY
-            pool.append(number)
-            at.append(moment(one.at).timestamp() / 3600)
-            there.append(before)
+    for number, changes in seen:
+        pool += [number] * len(changes)
+        at += [hours for hours, _ in changes]
+        there += [is_there for _, is_there in changes]
     return Past(
         pool=np.array(pool, dtype=np.int32),
         at_hours=np.array(at, dtype=np.float64),

@@ -18,7 +18,7 @@ import numpy as np
 
 from planner.migration.ahead import NEVER
 from planner.migration.constants import DEFAULT, Rule
-from planner.migration.placing import Prospect, prospect
+from planner.migration.placing import Prospect, prospect, to_end
 
 if TYPE_CHECKING:
     from planner.migration.options import Flags, Floats, Options, Situation
@@ -51,6 +51,7 @@ class Decision:
     horizon_hours  over which it was counted
     threshold_usd  what it had to be worth
     runner_up      the next best option; None where there is none
+    stand_ins      of a move that pays, whatever else passes the same rule, best first
     numbers        what the code speaks of, unit in the name
     """
 
@@ -62,6 +63,7 @@ class Decision:
     threshold_usd: float = 0.0
     runner_up: int | None = None
     numbers: dict[str, float] = field(default_factory=dict[str, float])
+    stand_ins: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,10 +148,16 @@ def _keep(situation: Situation, options: Options, rule: Rule, running: int) -> D
     fine = others & (gains.gain_usd >= gains.threshold_usd) & (gains.saving_usd > EPSILON) & roomy
     if situation.since_move_hours < rule.cool_down_hours:
         fine[:] = False
+    if spot and fine.any():
+        fine &= _ends_cheaper(situation, options, rule, running)
     chosen, _ = _two(np.where(fine, -gains.gain_usd, np.inf), options)
     seen: dict[str, float] = {}
-    if chosen is not None and not spot:
-        chosen, seen = _back(situation, options, rule, fine=fine, chosen=chosen, threshold_usd=gains.threshold_usd)
+    order: tuple[int, ...] = ()
+    if chosen is not None and (spot or not np.isfinite(situation.deadline_hours)):
+        # without a deadline no slack is scarce: what follows need not be reckoned
+        order = _sorted(-gains.gain_usd, fine, options)
+    elif chosen is not None:
+        chosen, order, seen = _back(situation, options, rule, fine=fine, chosen=chosen, gains=gains)
     if chosen is not None:
         best, second = chosen, best if best != chosen else second
     if best is None:
@@ -164,23 +172,41 @@ def _keep(situation: Situation, options: Options, rule: Rule, running: int) -> D
         threshold_usd=gains.threshold_usd,
         runner_up=second,
         numbers=numbers | seen,
+        stand_ins=tuple(at for at in order if at != chosen),
     )
 
 
+def _sorted(key: Floats, among: Flags, options: Options) -> tuple[int, ...]:
+    """As `_two` would choose them one after the other."""
+    return tuple(sorted(np.flatnonzero(among).tolist(), key=lambda at: (float(key[at]), options.names[at])))
+
+
+def _ends_cheaper(situation: Situation, options: Options, rule: Rule, running: int) -> Flags:
+    """Where a move costs less to the end too: the slack that it takes has its price, which no gain over the next hours shows."""
+    costs = to_end(situation, options, rule, _fallback(situation, options))
+    if costs is None or costs[running] >= NEVER / 2:
+        return np.ones(len(options.names), dtype=np.bool_)
+    cheaper: Flags = ~options.spot | (costs < costs[running])
+    return cheaper
+
+
 def _back(
-    situation: Situation, options: Options, rule: Rule, *, fine: Flags, chosen: int, threshold_usd: float
-) -> tuple[int | None, dict[str, float]]:
+    situation: Situation, options: Options, rule: Rule, *, fine: Flags, chosen: int, gains: Gains
+) -> tuple[int | None, tuple[int, ...], dict[str, float]]:
     """From on-demand back to spot: slack is scarce there, so what follows is reckoned too.  None where staying costs no more, to the end, but the threshold."""
     ahead = prospect(
         situation, replace(options, available=options.available & (fine | ~options.spot)), rule, situation.running
     )
     if ahead is None:
         # what gains is on demand too
-        return chosen, {}
+        return chosen, _sorted(-gains.gain_usd, fine, options), {}
     seen = {"to_end_usd": ahead.start_usd, "stay_to_end_usd": ahead.on_demand_usd}
-    if ahead.start is None or ahead.start_usd + threshold_usd >= ahead.on_demand_usd:
-        return (None if options.spot[chosen] else chosen), seen
-    return ahead.start, seen
+    if ahead.start is None or ahead.start_usd + gains.threshold_usd >= ahead.on_demand_usd:
+        if options.spot[chosen]:
+            return None, (), seen
+        return chosen, _sorted(-gains.gain_usd, fine & ~options.spot, options), seen
+    most = ahead.on_demand_usd - gains.threshold_usd
+    return ahead.start, tuple(at for at, usd in ahead.starts if usd < most), seen
 
 
 def _place(situation: Situation, options: Options, rule: Rule) -> Decision:

@@ -42,11 +42,7 @@ def prospect(situation: Situation, options: Options, rule: Rule, fallback: int |
     if field is None:
         return None
     sets = sets_of(field, rule)
-    steps = [int(np.ceil(hours / field.step_hours)) + 2 for hours in (field.time_hours, field.need_hours)]
-    # where nothing is faster than the reference, slack does not grow
-    slow = float(field.pace.max()) <= 1.0 + EPSILON
-    slack = max(steps[0] - steps[1] + 4, 1) if slow else None
-    tables = ahead(sets.settled, steps[0], steps[1], slack)
+    tables = _tables(field, sets)
     starts = _starts(options, field, sets, tables)
     order = np.argsort(starts, kind="stable")
     good = [int(field.index[at]) for at in order[:2] if starts[at] < NEVER / 2]
@@ -63,6 +59,24 @@ def prospect(situation: Situation, options: Options, rule: Rule, fallback: int |
         on_demand_usd=on_demand,
         starts=tuple((int(field.index[at]), float(starts[at])) for at in order if starts[at] < NEVER / 2),
     )
+
+
+def to_end(situation: Situation, options: Options, rule: Rule, fallback: int | None) -> Floats | None:
+    """USD to the end of each option that is looked at, NEVER of the others: of what runs, to run on until it is lost; of others, to go there now."""
+    field = field_of(situation, options, rule, fallback)
+    if field is None:
+        return None
+    sets = sets_of(field, rule)
+    found = np.full(len(options.names), NEVER)
+    found[field.index] = _starts(options, field, sets, _tables(field, sets))
+    return found
+
+
+def _tables(field: Field, sets: Sets) -> Ahead:
+    time, work = (int(np.ceil(hours / field.step_hours)) + 2 for hours in (field.time_hours, field.need_hours))
+    # where nothing is faster than the reference, slack does not grow
+    slow = float(field.pace.max()) <= 1.0 + EPSILON
+    return ahead(sets.settled, time, work, max(time - work + 4, 1) if slow else None)
 
 
 def _starts(options: Options, field: Field, sets: Sets, tables: Ahead) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 
@@ -33,7 +34,8 @@ class Ledger:
 
     def plus(self, holding: Holding) -> Ledger:
         """The ledger with one more holding."""
-        return Ledger(tuple(sorted((*self.holdings, holding))))
+        at = bisect_left(self.holdings, holding)
+        return Ledger((*self.holdings[:at], holding, *self.holdings[at:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

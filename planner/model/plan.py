@@ -168,7 +168,7 @@ def _money(value: Decimal) -> str:
 
 def placement_document(p: Placement) -> dict[str, Any]:
     """JSON-ready, money and hours with four places."""
-    out: dict[str, Any] = {f.name: getattr(p, f.name) for f in fields(p)}
+    out: dict[str, Any] = {name: getattr(p, name) for name in Placement.__slots__}
     for name in ("node_usd_per_hour", "usd_per_hour", "total_usd", "compute_hours", "finish_hours"):
         out[name] = _money(out[name])
     out["gpu_memory_gib"] = f"{p.gpu_memory_gib:f}"

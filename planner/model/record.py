@@ -16,6 +16,7 @@ from planner.model.offer import offer_name, parts_of_offer_id
 from planner.model.project import Backend
 
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
+STAMP_LENGTH = 27
 
 
 def stamp(at: datetime) -> str:
@@ -25,6 +26,8 @@ def stamp(at: datetime) -> str:
 
 def moment(text: str) -> datetime:
     """The inverse of `stamp`."""
+    if len(text) == STAMP_LENGTH and text[-1] == "Z":
+        return datetime.fromisoformat(text)  # ten times as fast, and there are thousands
     return datetime.strptime(text, TIME_FORMAT).replace(tzinfo=UTC)
 
 

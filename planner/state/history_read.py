@@ -113,32 +113,41 @@ def _of_sources(rows: range, prices: list[int], seen: list[int]) -> tuple[int, i
 
 def changes(connection: Connection, series: Sequence[str], since: int, until: int) -> dict[str, Steps]:
     """Prices from `since` to `until` as known at `until`, beginning with the one that held at `since`; a series without any is left out."""
-    query = f"SELECT l.series, l.ix FROM line l WHERE l.series {_listed(connection)} ORDER BY l.series, l.ix"  # noqa: S608 - our own names
-    lines: dict[str, list[int]] = {}
-    for name, ix in _rows(connection, query, {"series": json.dumps(list(series))}):
-        lines.setdefault(name, []).append(ix)
+    lines: dict[str, list[tuple[int, tuple[Whole, Whole]]]] = {}
+    for name, ix, points in _points(connection, series, since, until):
+        lines.setdefault(name, []).append((ix, points))
     out: dict[str, Steps] = {}
-    for name, numbers in lines.items():
-        told = [(ix, found) for ix in numbers if len((found := _points(connection, ix, since, until))[0])]
+    for name, told in lines.items():
         if len(told) == 1:
             at, micro = told[0][1]
-        elif told:
-            at, micro = _merged([(*points, _spans(connection, ix)) for ix, points in told], since, until)
         else:
-            continue
+            at, micro = _merged([(*points, _spans(connection, ix)) for ix, points in told], since, until)
         out[name] = Steps(at=at, micro_usd=micro, until=until)
     return out
 
 
-def _points(connection: Connection, line: int, since: int, until: int) -> tuple[Whole, Whole]:
-    begin = f"coalesce(({_NEWEST.format(columns='at', table='price').replace('l.ix', ':line').replace(':at', ':since')}), :since)"
+def _points(
+    connection: Connection, series: Sequence[str], since: int, until: int
+) -> list[tuple[str, int, tuple[Whole, Whole]]]:
+    """(series, line, (at, micro-USD)) of each line that had a price, in order; one question for all, since one each takes longer than the answers."""
+    begin = f"coalesce(({_NEWEST.format(columns='at', table='price').replace(':at', ':since')}), :since)"
     query = (
-        f"SELECT at, micro_usd FROM price WHERE line_ix = :line AND at >= {begin} AND at < :until AND at + lag <= :until"  # noqa: S608 - our own names
-        " ORDER BY at"
+        "SELECT l.ix, p.at, p.micro_usd FROM line l CROSS JOIN price p"  # noqa: S608 - our own names
+        f" WHERE l.series {_listed(connection)} AND p.line_ix = l.ix AND p.at >= {begin} AND p.at < :until"
+        " AND p.at + p.lag <= :until"
     )
-    rows = _rows(connection, query, {"line": line, "since": since, "until": until})
-    found = np.array(rows, dtype=np.int64).reshape(-1, 2)
-    return np.maximum(found[:, 0], since), found[:, 1]
+    names = f"SELECT l.ix, l.series FROM line l WHERE l.series {_listed(connection)} ORDER BY l.series, l.ix"  # noqa: S608 - our own names
+    listed = {"series": json.dumps(list(series))}
+    rows = np.array(_rows(connection, query, {**listed, "since": since, "until": until}), dtype=np.int64).reshape(-1, 3)
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    ix, at, micro = rows[:, 0], np.maximum(rows[:, 1], since), rows[:, 2].copy()
+    first = np.flatnonzero(np.diff(ix, prepend=-1)).tolist()
+    ends = {int(ix[a]): (a, b) for a, b in zip(first, [*first[1:], len(ix)], strict=False)}
+    return [
+        (name, line, (at[slice(*ends[line])], micro[slice(*ends[line])]))
+        for line, name in _rows(connection, names, listed)
+        if line in ends
+    ]
 
 
 def _spans(connection: Connection, line: int) -> tuple[Whole, Whole]:

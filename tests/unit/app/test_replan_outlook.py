@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.app.replan_outlook import outlook_of
+from planner.app.replan_outlook import Told, outlook_of
 from planner.migration.constants import DEFAULT
 from planner.migration.costing import shape_of
 from planner.model.readings import CapacityReading, CapacityWord, PriceReading
@@ -49,7 +49,7 @@ def test_without_a_history_the_defaults_stand() -> None:
 def test_a_pool_that_often_went_away_is_expected_to_go_again(history: History) -> None:
     words = [_word(h, CapacityWord.NONE if h % 2 else CapacityWord.AVAILABLE) for h in range(100, 0, -1)]
     history.record(words, now=NOW, live=False)
-    found, known = outlook_of(SHAPE, history, NOW, DEFAULT)
+    found, known = outlook_of(SHAPE, Told(history, NOW, DEFAULT), NOW, DEFAULT)
     assert known
     assert found.lifetime_hours[HERE] < DEFAULT.lifetime_hours
     assert found.return_hours[HERE] < 2 * DEFAULT.return_hours
@@ -60,7 +60,7 @@ def test_a_pool_that_often_went_away_is_expected_to_go_again(history: History) -
 def test_the_usual_price_is_the_median_over_time_and_one_that_flaps_does_not_last(history: History) -> None:
     prices = [_price(h, 10.0 if h > 5 else 4.0 if h % 2 else 10.0) for h in (200, 5, 4, 3, 2, 1)]
     history.record(prices, now=NOW, live=False)
-    found, _ = outlook_of(SHAPE, history, NOW, DEFAULT)
+    found, _ = outlook_of(SHAPE, Told(history, NOW, DEFAULT), NOW, DEFAULT)
     besides = SHAPE.usd_per_hour[HERE] - SHAPE.price_usd_per_hour[HERE]
     assert found.usual_usd_per_hour[HERE] - besides == pytest.approx(10.0)
     assert found.steady_hours is not None
@@ -71,9 +71,9 @@ def test_the_usual_price_is_the_median_over_time_and_one_that_flaps_does_not_las
 def test_nothing_of_the_future_counts(history: History) -> None:
     history.record([_price(200, 10.0), _price(1, 1.0)], now=NOW, live=False)
     earlier = NOW - timedelta(hours=50)
-    before, _ = outlook_of(SHAPE, history, earlier, DEFAULT)
+    before, _ = outlook_of(SHAPE, Told(history, earlier, DEFAULT), earlier, DEFAULT)
     history.record([_word(2, CapacityWord.NONE), _word(1, CapacityWord.AVAILABLE)], now=NOW, live=False)
-    again, known = outlook_of(SHAPE, history, earlier, DEFAULT)
+    again, known = outlook_of(SHAPE, Told(history, earlier, DEFAULT), earlier, DEFAULT)
     assert not known
     assert (before.usual_usd_per_hour == again.usual_usd_per_hour).all()
     history.close()
