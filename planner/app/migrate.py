@@ -19,18 +19,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import ROUND_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
 from planner.app import secrets_guard
 from planner.app.launch import launch, run_of
 from planner.app.lease import held
 from planner.app.lookup import instance_type
-from planner.app.migrate_judge import WORKS, judge, new_run, same_move
+from planner.app.migrate_judge import WORKS, budget_left, judge, new_run, same_move
 from planner.app.migrate_order import Migrated, Order, Stop, Waits
 from planner.app.migrate_places import Places
+from planner.app.migrate_watched import Watched
 from planner.app.recover import end_nodes, finish_ending, recover
 from planner.app.steps import Refused
-from planner.app.sync import look
 from planner.migration.document import from_document as diff_from
 from planner.migration.document import to_document as diff_document
 from planner.model import plan as plans
@@ -51,9 +52,7 @@ if TYPE_CHECKING:
     from planner.state.runtime import Runtime
     from planner.state.writer import Writer
 
-TICK_SECONDS = 2.0
-LOOK_SECONDS = 30.0
-"""So often while it waits the clouds are asked whether the nodes are there."""
+CENT = Decimal("0.01")
 _UNTIL = re.compile(r" until (\S+)")
 
 
@@ -84,6 +83,9 @@ def _last(order: Order, ports: Ports, writer: Writer) -> Migrated | None:
         raise InputError([Diagnostic(code="SKY-MOVE-422", summary=summary, hint=hint)])
     if last is None:
         return None
+    if order.revert and last.status == MigrationStatus.RETIRED:
+        late = Diagnostic(code="SKY-MOVE-421", summary=f"move {last.id} of `{order.job}` is done: there is no way back")
+        return Migrated(move=last, run=new_run(ports, last), changed=False, problems=(late,))
     if order.diff is not None and last.status == MigrationStatus.REVERTED and not order.revert:
         return None  # it was given up, and is tried again
     recover(ports, writer, resume=lambda _: False)
@@ -101,12 +103,12 @@ def _begin(order: Order, ports: Ports, writer: Writer) -> Move:
     return writer.decide(diff.standing.generation, diff.reason.value, document, ports.clock.now())
 
 
-class _Moving:
+class _Moving(Watched):
     """One process's work on a move, from whatever status it has."""
 
     def __init__(self, order: Order, ports: Ports, nodes: Runtime, writer: Writer, move: Move) -> None:
-        self._order, self._nodes, self._writer, self._move = order, nodes, writer, move
-        self._ports = replace(ports, synth=secrets_guard.guarded(ports.synth))
+        super().__init__(replace(ports, synth=secrets_guard.guarded(ports.synth)), nodes, writer, move)
+        self._order = order
         self._diff = diff_from(move.document["diff"], f"move {move.id}")
         plan = plans.from_document(move.document["plan"], f"move {move.id}")
         workload = workload_from_document(plan.job)
@@ -160,6 +162,7 @@ class _Moving:
     def _first_that_runs(self) -> Run:
         ports, reasons = self._ports, list[Diagnostic]()
         for p, against in self._places.open(ports, [r for r in ports.record.runs(self._move.job) if r.status in WORKS]):
+            self._not_over()
             access = {} if against else self._places.access(ports, p)
             why = against or ("" if access else "the state of its access stack has no outputs")
             if why:
@@ -170,6 +173,8 @@ class _Moving:
             kind, plan = instance_type(ports.market, p), self._places.plan
             limits = self._places.workload.constraints
             wanted = run_of(plan, p, limits, gpus=p.nodes * kind.gpu_count, vcpus=p.nodes * kind.vcpus)
+            if (left := budget_left(ports, self._old())) is not None:
+                wanted = replace(wanted, budget_usd=left.quantize(CENT, ROUND_UP))
             run = self._writer.issue(wanted, ports.clock.now())
             self._move = self._writer.go_on(self._move, ports.clock.now(), to_generation=run.generation)
             try:
@@ -195,6 +200,7 @@ class _Moving:
     def _save(self) -> None:
         """Until the record has a checkpoint of the old run at or beyond the step at which it was asked."""
         old = self._old()
+        self._not_over()
         if self._diff.reason is MigrationReason.RECOVERY or not self._saves or old.status not in WORKS:
             self._saved(
                 None, f"nobody computes: the newest checkpoint there is counts ({old.id} is {old.status.value})"
@@ -211,6 +217,7 @@ class _Moving:
             return (self._newest(old.generation) or -1) >= step
 
         self._until(lambda: durable() or self._old().status is not RunStatus.RUNNING, until)
+        self._not_over()
         if durable():
             newest = self._newest(old.generation)
             self._saved(newest, f"the checkpoint of step {newest} is durable; it was asked for at step {step}")
@@ -219,7 +226,6 @@ class _Moving:
         elif self._look() or self._old().status is not RunStatus.RUNNING:
             self._saved(None, f"{old.id} is lost: the newest checkpoint there is counts")
         else:
-            self._not_over()
             words = f"{old.id} was asked for a checkpoint at step {step}, and none is durable in time"
             raise Stop("SKY-MOVE-425", words, revert=True)
 
@@ -237,7 +243,7 @@ class _Moving:
             deadline, now = stamp(ends) if ends else "", self._ports.clock.now()
             with suppress(NodesRefused):  # its run is over: what it saved counts
                 self._nodes.request(job, seat.generation, "checkpoint", reason, now, deadline)
-        return moment(self._move.document["asked"]["at"])
+        return min(moment(self._move.document["asked"]["at"]), self._ports.clock.now())  # another machine's clock
 
     def _notice(self) -> datetime | None:
         """Until when the cloud leaves the old nodes, by the newest notice that they told."""
@@ -268,10 +274,6 @@ class _Moving:
             MigrationStatus.CUT_OVER, "the old nodes are fenced" if self._saves else "there is nothing to go on from"
         )
 
-    def _cut_over(self) -> bool:
-        new = self._new()
-        return self._old().fenced_at is not None or (new is not None and new.cut is not None)
-
     # cut over
 
     def _verify(self) -> None:
@@ -282,7 +284,7 @@ class _Moving:
         start = 0
         if self._saves:
             until = self._ports.clock.now() + timedelta(seconds=waits.cut_seconds)
-            if not self._until(lambda: self._nodes.cut(new.job, new.generation) is not None, until):
+            if not self._until(lambda: self._nodes.cut(new.job, new.generation) is not None or self._ended(new), until):
                 raise Stop("SKY-MOVE-421", f"{new.id} has chosen no checkpoint to go on from")
             start = self._resumed(new)
         until = self._ports.clock.now() + timedelta(seconds=waits.progress_seconds)
@@ -305,8 +307,13 @@ class _Moving:
     def _beyond(self, new: Run, start: int) -> bool:
         told = self._nodes.recent(new.job, generation=new.generation, limit=1)
         now, beyond = self._new(), bool(told) and told[-1].step > start
-        if beyond or now is None or now.status is not RunStatus.EXITED:
-            return beyond
+        return beyond or (now is not None and self._ended(now))
+
+    def _ended(self, new: Run) -> bool:
+        """Whether the new run came to its end.  Raises Stop where that was an error."""
+        now = self._new()
+        if now is None or now.status is not RunStatus.EXITED:
+            return False
         codes = [s.exit_code for s in self._nodes.seen(new.job, new.generation)]
         if any(codes):
             raise Stop("SKY-MOVE-421", f"{new.id} ended with code {max(filter(None, codes))}")
@@ -338,6 +345,9 @@ class _Moving:
         )
         recover(self._ports, self._writer, resume=lambda _: False)
         self._end(lambda generation: generation > reverted.from_generation)
+        if stop.finished:
+            self._rest()
+            self._end(lambda generation: generation == reverted.from_generation)
         problems = () if self._order.revert else stop.diagnostics
         return Migrated(move=reverted, run=None, changed=True, problems=problems)
 
@@ -351,50 +361,8 @@ class _Moving:
             elif which(run.generation):
                 end_nodes(self._ports, self._writer, run)
 
-    # waiting
-
-    def _until(self, what: Callable[[], bool], until: datetime) -> bool:
-        """Wait for it; False when the time is over.  Raises Stop where the old job has ended before the cut, or the new nodes are gone."""
-        looked = self._ports.clock.now()
-        while not what():
-            now = self._ports.clock.now()
-            if now >= until:
-                return False
-            if now >= looked + timedelta(seconds=LOOK_SECONDS):
-                looked = now
-                self._look()
-            self._not_over()
-            self._ports.clock.sleep(TICK_SECONDS)
-        return True
-
-    def _look(self) -> bool:
-        """Ask the clouds who is there; whether the old run has lost nodes."""
-        lost = {
-            run.generation
-            for run in (self._old(), self._new())
-            if run and run.status in WORKS and look(run, self._ports, self._writer)[0]
-        }
-        return self._move.from_generation in lost
-
-    def _not_over(self) -> None:
-        old, new = self._old(), self._new()
-        before = not self._cut_over()
-        if before and old.status is RunStatus.EXITED:
-            raise Stop("SKY-MOVE-420", f"the job has ended on {old.id}: there is nothing to move", revert=True)
-        if new is not None and new.status in {RunStatus.LOST, RunStatus.DEGRADED, RunStatus.ENDED}:
-            words = f"{new.id} is {new.status.value}"
-            if before:
-                raise Stop("SKY-MOVE-420", words, revert=True)
-            raise Stop("SKY-MOVE-421", f"{words}, and made no progress", over=True)
-
     # the record
 
     def _go_on(self, status: MigrationStatus, text: str, **changes: Any) -> None:
         self._move = self._writer.go_on(self._move, self._ports.clock.now(), text, status=status.value, **changes)
         self._ports.tell("", f"{status.value}: {text}")
-
-    def _old(self) -> Run:
-        return next(r for r in self._ports.record.runs(self._move.job) if r.generation == self._move.from_generation)
-
-    def _new(self) -> Run | None:
-        return new_run(self._ports, self._move)

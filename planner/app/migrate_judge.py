@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.app.over import past_its_end
+from planner.app.watching import cost
 from planner.migration.document import to_document as diff_document
 from planner.model.diagnostic import Diagnostic, ordered
 from planner.model.errors import StalePlan
 from planner.model.migration import MigrationReason
 from planner.model.record import RunStatus
+from planner.state.moves import OVER, taken
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from planner.app.migrate_places import Places
     from planner.app.ports import Ports
     from planner.model.migration import MigrationDiff
@@ -41,6 +46,22 @@ def standing(runs: tuple[Run, ...]) -> Run | None:
     """What runs or ran last: a launch that was refused is none."""
     launched = [r for r in runs if r.status not in {RunStatus.FAILED, RunStatus.STARTING}]
     return launched[-1] if launched else None
+
+
+def finished(ports: Ports, run: Run) -> bool:
+    """Whether the job came to its end on a run, well or with an error; not where the cloud took its nodes."""
+    if run.status not in OVER:
+        return False
+    told = ((e.kind, e.text) for e in ports.record.events(run.job) if e.generation == run.generation)
+    return not taken(told) or bool(past_its_end(run, ports.clock.now()))
+
+
+def budget_left(ports: Ports, run: Run) -> Decimal | None:
+    """What is left of a run's `max_usd_total` for the next; None where there is no such sum."""
+    if run.budget_usd is None:
+        return None
+    spent = cost((run,), {run.generation: ports.record.nodes(run.job, run.generation)}, ports.clock.now())
+    return run.budget_usd - spent.usd
 
 
 def same_move(ports: Ports, diff: MigrationDiff) -> Move | None:
@@ -79,8 +100,11 @@ def _of_the_record(diff: MigrationDiff, ports: Ports) -> list[Diagnostic]:
     if run is None or (run.generation, run.placement_id) != (diff.standing.generation, diff.standing.placement_id):
         now = f"{run.id} on {run.offer_id}" if run else "nothing"
         return [_stale(f"the diff moves {diff.job}-g{diff.standing.generation}; the record has {now}")]
-    if run.status in {RunStatus.EXITED, RunStatus.ENDED}:
+    if finished(ports, run):
         return [_stale(f"{run.id} is {run.status.value}: there is nothing to move")]
+    left = budget_left(ports, run)
+    if left is not None and left <= 0:
+        return [_stale(f"{run.id} has spent its budget of ${run.budget_usd:,.2f}: nothing is left to move with")]
     if diff.reason in VOLUNTARY and run.status is not RunStatus.RUNNING:
         return [_stale(f"{run.id} is {run.status.value} by now: it is a recovery, no voluntary move")]
     if diff.reason is MigrationReason.RECOVERY and run.status is RunStatus.RUNNING:

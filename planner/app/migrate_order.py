@@ -64,11 +64,23 @@ class Migrated:
 
 
 class Stop(Exception):
-    """The move comes no further now.  `revert`: and is given up, if that can be.  `over`: and is closed as it is, for there is nothing to go on with."""
+    """The move comes no further now.
+
+    revert    and is given up, if that can be
+    over      and is closed as it is, for there is nothing to go on with
+    finished  the job itself has ended: nobody needs the old nodes either
+    """
 
     def __init__(
-        self, code: str, summary: str, *, revert: bool = False, over: bool = False, more: tuple[Diagnostic, ...] = ()
+        self,
+        code: str,
+        summary: str,
+        *,
+        revert: bool = False,
+        over: bool = False,
+        finished: bool = False,
+        more: tuple[Diagnostic, ...] = (),
     ) -> None:
         super().__init__(summary)
         self.diagnostics = (Diagnostic(code=code, summary=summary), *more)
-        self.revert, self.over = revert, over
+        self.revert, self.over, self.finished = revert, over, finished

@@ -7,7 +7,7 @@ transaction of its caller, who holds the job's lease (`planner.state.writer`) or
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert, select, update
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 HOLDS = (MigrationStatus.PROPOSED, MigrationStatus.LAUNCHED)
 """Until the checkpoint that was asked for is durable, the old nodes compute on and must not be fenced."""
+GIVEN_UP = (*HOLDS, MigrationStatus.SAVED)
+"""Where there may be a way back.  A job without checkpoints makes no cut: its new nodes compute as soon as they are there."""
+OVER = (RunStatus.EXITED, RunStatus.ENDED)
+NOTICE, STOPPING, EXIT = "notice", "node-stopping", "exit"
+BY_SIGNAL = "the agent got SIG"
+"""As the agent words it when its machine is shut down (modules/agent/run.py)."""
 
 
 def read(connection: Connection, project: str, job: str) -> tuple[Move, ...]:
@@ -37,9 +43,36 @@ def read(connection: Connection, project: str, job: str) -> tuple[Move, ...]:
 def hold(connection: Connection, project: str, seat: Seat) -> str:
     """Why a generation may not begin its cut yet; "" where it may.  Every generation newer than the one that a move leaves is that move's."""
     for move in read(connection, project, seat.job):
-        if move.status in HOLDS and seat.generation > move.from_generation:
+        if move.status in CLOSED or seat.generation <= move.from_generation:
+            continue
+        if move.status in HOLDS:
             return f"move {move.id} is {move.status}: generation {move.from_generation} computes on until its checkpoint is durable"
+        if _finished(connection, project, seat.job, move.from_generation):
+            return f"move {move.id} is over: the job has ended on generation {move.from_generation}"
     return ""
+
+
+def taken(told: Iterable[tuple[str, str]]) -> bool:
+    """By (kind, text) of what the nodes of a run that ended told: whether the cloud took them, so that it was not the job's own end.
+
+    A job that the agent stops at its machine's end exits like any other, with a code of its own making.
+    """
+    events = list(told)
+    if not any(kind == NOTICE for kind, _ in events):
+        return False
+    stops = [text for kind, text in events if kind == STOPPING]
+    return any(BY_SIGNAL in text for text in stops) if stops else any(kind == EXIT for kind, _ in events)
+
+
+def _finished(connection: Connection, project: str, job: str, generation: int) -> bool:
+    """Whether the job came to its end on a generation that nobody has fenced: on no other may it begin again."""
+    mine = {"project": project, "job": job, "generation": generation}
+    run = connection.execute(select(tables.run.c.status, tables.run.c.fenced_at).filter_by(**mine)).one()
+    if run.fenced_at is not None or run.status not in OVER:
+        return False
+    c = tables.event.c
+    told = connection.execute(select(c.kind, c.text).filter_by(**mine).where(c.kind.in_((NOTICE, STOPPING, EXIT))))
+    return not taken((row.kind, row.text) for row in told)
 
 
 def decide(
@@ -86,10 +119,12 @@ def go_on(connection: Connection, project: str, move: Move, at: str, **changes: 
 
 
 def give_up(connection: Connection, project: str, move: Move, at: str) -> Move | None:
-    """Reverted, and the new run `failed`, so that its nodes can never begin their cut; None where they have: there is no way back then.
+    """Reverted, and the new run `failed`, so that its nodes can never begin their cut; None where they have, or never have to: there is no way back then.
 
     It locks the job's runs in the order of `cuts.begin`: whichever comes first decides.
     """
+    if move.status not in GIVEN_UP:
+        return None
     c = tables.run.c
     mine = (c.project == project, c.job == move.job)
     query = select(c.generation, c.fenced_at, c.cut).where(*mine).order_by(c.generation).with_for_update()

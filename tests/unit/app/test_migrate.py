@@ -208,8 +208,10 @@ def test_a_job_that_ends_while_it_moves_needs_no_move(world: MoveWorld) -> None:
     found = world.migrate(None)
     assert found is not None
     assert found.status is MigrationStatus.REVERTED
-    assert runs(world)[1] is RunStatus.EXITED
-    assert world.generations() == {1: 2}
+    assert [d.code for d in found.problems] == ["SKY-MOVE-420"]
+    assert runs(world) == {1: RunStatus.ENDED, 2: RunStatus.FAILED}
+    assert world.generations() == {}, "nobody needs the old nodes either"
+    assert 2 not in world.nodes.step, "a job that has ended is not begun again"
 
 
 @pytest.mark.parametrize(
