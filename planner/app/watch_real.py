@@ -4,26 +4,61 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from planner.app import replan_given, wire
+from planner.app import inputs, replan_given, wire
 from planner.app.migrate import Migrated, Order, Waits, migrate
 from planner.app.replan import Sources, replan
 from planner.app.watch_market import Acts, StoppableClock
 from planner.model.errors import LeaseHeld
 from planner.model.migration import CLOSED
-from planner.model.record import LIVE
+from planner.model.record import LIVE, RunStatus
+from planner.spec.normal import workload_from_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from planner.app.refresh import Asked as RefreshAsked
     from planner.app.replan import Replanned
     from planner.app.replan_diff import Proposal
     from planner.app.replan_given import Asked, Open
     from planner.app.review import Setting
     from planner.model.diagnostic import Diagnostic
+    from planner.model.project import Project
+    from planner.model.workload import Constraints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a job runs, and what its plan allows besides; None: there is no plan, and it stays."""
+
+    cloud: str
+    region: str
+    allows: Constraints | None
+
+
+def asked_for(places: Sequence[Place], project: Project, now: datetime) -> RefreshAsked | None:
+    """What is worth asking for: clouds and regions that some job may use, or runs in; None where nothing runs."""
+    from planner.app.refresh import Asked  # noqa: PLC0415 - only where clouds are asked
+
+    if not places:
+        return None
+    every = {t.cloud.value for t in project.targets}
+    clouds, regions = set[str](), set[str]()
+    for place in places:
+        clouds.add(place.cloud)
+        regions.add(place.region)
+        if place.allows is not None:
+            clouds |= set(place.allows.clouds) or every
+            regions |= set(place.allows.regions) or {"*"}
+    # no cloud left out is written as none given, and so with regions
+    return Asked(
+        now=now,
+        clouds=() if clouds >= every else tuple(sorted(clouds)),
+        regions=() if "*" in regions else tuple(sorted(regions)),
+    )
 
 
 def acts(asked: Asked, setting: Setting, opened: Open, stop: threading.Event, *, clouds: bool, apply: bool) -> Acts:
@@ -55,12 +90,32 @@ class _Real:
         )
 
     def refresh(self, now: datetime) -> tuple[Mapping[str, Any], Sequence[Diagnostic]]:
-        from planner.app.refresh import Asked, refresh, totals  # noqa: PLC0415 - only where clouds are asked
+        from planner.app.refresh import refresh, totals  # noqa: PLC0415 - only where clouds are asked
         from planner.clouds.feeds.choose import RealFeeds  # noqa: PLC0415
 
         given = self._setting
-        done = refresh(Asked(now=now), given.project, given.market, RealFeeds(), self._open.history)
+        wanted = asked_for(self._places(), given.project, now)
+        if wanted is None:
+            return {}, ()
+        feeds = RealFeeds()
+        try:
+            done = refresh(wanted, given.project, given.market, feeds, self._open.history)
+        finally:
+            feeds.close()
         return totals(done), done.warnings
+
+    def _places(self) -> Sequence[Place]:
+        """Of jobs that could go on: where the plan lets them run, and where they run."""
+        plans = inputs.standing_plans(self._asked.plans_folder)
+        wanted = set(self._asked.names)
+        newest = {r.job: r for r in self._open.record.runs() if not wanted or r.job in wanted}
+        found: list[Place] = []
+        for run in newest.values():
+            if run.status in {RunStatus.ENDED, RunStatus.EXITED}:
+                continue
+            allows = workload_from_document(plans[run.job].job).constraints if run.job in plans else None
+            found.append(Place(cloud=run.cloud, region=run.region, allows=allows))
+        return found
 
     def look(self) -> Sequence[str]:
         """A job that somebody works on is left to them, and to the next round."""

@@ -20,6 +20,7 @@ from planner.cli.entry import call
 from planner.migration.document import from_document
 from planner.model.record import Node, RunStatus
 from planner.render import migration_json
+from planner.state import engine
 from planner.state.record import Record
 from tests.unit.app.replanning import run_of
 
@@ -144,3 +145,27 @@ def test_watch_ends_cleanly_when_it_is_told_to() -> None:
     assert call(["watch", "--no-refresh", "--every", "1h"]) == 0
     stopper.join(60)
     assert call(["watch", "--once", "--no-refresh"]) == 0, "the lease was given back"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_record_of_an_older_skyplan_is_refused_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    for path in Path(".skyplan").glob("record.sqlite*"):
+        path.unlink()
+    old = engine._engine(database_url(), make=True, connections=0)
+    with old.connect().execution_options(writes=True) as connection, connection.begin():
+        config = Config()
+        config.set_main_option("script_location", str(Path(engine.__file__).parent / "migrations"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0002")
+    old.dispose()
+    capsys.readouterr()
+    assert call(["replan"]) == 1
+    told = capsys.readouterr().err
+    assert "SKY-APPLY-319" in told
+    assert "the record has schema 0002" in told
+    assert "`skyplan status` brings it up to date" in told
+    assert call(["status"]) == 0
+    assert call(["replan"]) == 0
