@@ -148,7 +148,7 @@ def _keep(situation: Situation, options: Options, rule: Rule, running: int) -> D
     fine = others & (gains.gain_usd >= gains.threshold_usd) & (gains.saving_usd > EPSILON) & roomy
     if situation.since_move_hours < rule.cool_down_hours:
         fine[:] = False
-    if spot and fine.any():
+    if spot and fine.any() and np.isfinite(situation.deadline_hours):
         fine &= _ends_cheaper(situation, options, rule, running)
     chosen, _ = _two(np.where(fine, -gains.gain_usd, np.inf), options)
     seen: dict[str, float] = {}
@@ -186,7 +186,7 @@ def _ends_cheaper(situation: Situation, options: Options, rule: Rule, running: i
     costs = to_end(situation, options, rule, _fallback(situation, options))
     if costs is None or costs[running] >= NEVER / 2:
         return np.ones(len(options.names), dtype=np.bool_)
-    cheaper: Flags = ~options.spot | (costs < costs[running])
+    cheaper: Flags = np.isinf(costs) | (costs < costs[running])
     return cheaper
 
 

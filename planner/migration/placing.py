@@ -62,12 +62,12 @@ def prospect(situation: Situation, options: Options, rule: Rule, fallback: int |
 
 
 def to_end(situation: Situation, options: Options, rule: Rule, fallback: int | None) -> Floats | None:
-    """USD to the end of each option that is looked at, NEVER of the others: of what runs, to run on until it is lost; of others, to go there now."""
+    """USD to the end of each option that is looked at, inf of the others: of what runs, to run on until it is lost; of others, to go there now."""
     field = field_of(situation, options, rule, fallback)
     if field is None:
         return None
     sets = sets_of(field, rule)
-    found = np.full(len(options.names), NEVER)
+    found = np.full(len(options.names), np.inf)
     found[field.index] = _starts(options, field, sets, _tables(field, sets))
     return found
 
