@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,7 @@ from planner.app.diff_change import change
 from planner.app.diff_read import held as read_held
 from planner.app.diff_terraform import read_terraform_plan
 from planner.model.change import Action, Amount, Bound, difference
+from planner.model.digest import pretty
 from planner.model.errors import InputError
 from planner.model.plan import to_document
 from tests.unit.app.diffing import READ, at, held, plan, put, resource, terraform
@@ -151,3 +153,20 @@ def test_what_is_no_terraform_plan_is_refused_with_its_place(tmp_path: Path, tex
     assert told.location is not None
     assert told.location.file == "plan.json"
     assert "terraform show -json" in told.hint
+
+
+def test_an_edited_file_is_refused_however_it_is_laid_out(tmp_path: Path) -> None:
+    document = to_document(plan(at(), job={"run": 'echo "a": b "c":d'}))
+    whole = pretty(document).decode()
+    assert read_held(json.loads(whole), "x", whole).digest == document["digest"]
+    compact = json.dumps(document)
+    assert read_held(json.loads(compact), "x", compact).digest == document["digest"]
+    for old, new in (('"nodes": 1', '"nodes": 2'), ('c\\":d', 'c\\": d'), ("echo ", "echo  "), ("sha256:", "sha256:0")):
+        assert old in whole
+        edited = whole.replace(old, new, 1)
+        with pytest.raises(InputError):
+            read_held(json.loads(edited), "x", edited)
+    plain = to_document(plan(at()))
+    text = pretty(plain).decode().replace('"nodes": 1', '"nodes": 2')
+    with pytest.raises(InputError):
+        read_held(json.loads(text), "x", text)
