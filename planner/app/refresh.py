@@ -9,10 +9,11 @@ first target of a cloud that a region answers speaks for it; quotas are each tar
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -132,8 +133,13 @@ def refresh(
     keeper: Keeper | None,
     *,
     advance: Advance = lambda _: None,
+    elapsed: Callable[[], float] = time.monotonic,
 ) -> Refresh:
-    """Ask and keep; without a keeper nothing is kept.  Raises what the keeper raises, and nothing that a cloud is to blame for."""
+    """Ask and keep; without a keeper nothing is kept.  Raises what the keeper raises, and nothing that a cloud is to blame for.
+
+    What was said counts as known when it is kept, not when asking began: a plan that somebody makes in between must stay what it is (`plan --as-of`).
+    """
+    begun = elapsed()
     clouds = accounts(asked, project, market)
     answers: SimpleQueue[_Answer | _End] = SimpleQueue()
     for cloud in clouds.values():
@@ -151,7 +157,8 @@ def refresh(
             continue
         warnings += given.warnings
         if given.fed is not None:
-            done.append(_kept(given, given.fed, asked, keeper, warnings))
+            now = asked.now + timedelta(seconds=elapsed() - begun)
+            done.append(_kept(given, given.fed, now, asked, keeper, warnings))
             advance(f"{given.target.cloud.value} {given.fed.region} {given.kind}")
     return Refresh(
         answers=tuple(sorted(done, key=lambda a: (a.cloud, a.target, a.region, KINDS.index(a.kind)))),
@@ -300,11 +307,13 @@ def _failed(target: Target, kind: str, error: SkyplanError) -> tuple[Diagnostic,
     )
 
 
-def _kept(given: _Answer, fed: Fed, asked: Asked, keeper: Keeper | None, warnings: list[Diagnostic]) -> Refreshed:
+def _kept(  # noqa: PLR0917 - one call
+    given: _Answer, fed: Fed, now: datetime, asked: Asked, keeper: Keeper | None, warnings: list[Diagnostic]
+) -> Refreshed:
     readings: list[PriceReading | CapacityReading] = [*fed.prices, *fed.capacity]
     recorded: list[Recorded] = []
     if keeper is not None and readings:
-        recorded.append(keeper.record(readings, now=asked.now, live=asked.since is None))
+        recorded.append(keeper.record(readings, now=now, live=asked.since is None))
     if keeper is not None and fed.quotas:
         recorded.append(keeper.record_quotas(given.target.name, fed.quotas))
     refused = [d for one in recorded for d in one.refused]

@@ -15,7 +15,7 @@ T = TypeVar("T")
 def of_aws(operation: str, ask: Callable[[], T]) -> T:
     """The answer of boto3.  Raises CloudError, and what `ask` itself raises where boto3 is not there."""
     try:
-        from botocore import exceptions  # noqa: PLC0415 - optional
+        from botocore import exceptions, parsers  # noqa: PLC0415 - optional
     except ImportError:
         return ask()
     try:
@@ -25,7 +25,7 @@ def of_aws(operation: str, ask: Callable[[], T]) -> T:
         raise errors_map.aws_error(operation, words.get("Code", "Unknown"), words.get("Message", str(error))) from error
     except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError, exceptions.ProfileNotFound) as error:
         raise errors_map.no_credentials(str(error)) from error
-    except exceptions.BotoCoreError as error:
+    except (exceptions.BotoCoreError, parsers.ResponseParserError) as error:  # the second: a proxy's page
         raise errors_map.unreachable(operation, str(error)) from error
 
 

@@ -115,7 +115,7 @@ def retrying(session: Any, retries: int) -> Any:
 def _json(got: Any) -> dict[str, Any] | None:
     try:
         found = got.json()
-    except ValueError:  # an empty body, or a proxy's page
+    except (ValueError, RecursionError):  # an empty body, a proxy's page, lists in lists without end
         return None
     return found if isinstance(found, dict) else None
 
@@ -125,6 +125,7 @@ def _refusal(status: int, body: dict[str, Any], reason: str, after: str) -> Refu
     error = body.get("error")
     if not isinstance(error, dict):
         return Refusal(status, "", reason, after)
-    details = error.get("errors") or [{}]
-    code = details[0].get("reason") or error.get("code") or ""
+    details = error.get("errors")
+    first = details[0] if isinstance(details, list) and details else None
+    code = (first.get("reason") if isinstance(first, dict) else None) or error.get("code") or ""
     return Refusal(status, str(code), str(error.get("message") or reason), after)

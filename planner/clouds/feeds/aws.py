@@ -34,6 +34,8 @@ PRICING_REGION: Final = "us-east-1"
 #: types in one call: a request's line must not grow without bound, and a filter takes 200 values
 AT_ONCE: Final = 100
 REGIONS_AT_ONCE: Final = 4
+MOST_PAGES: Final = 5000
+"""A spot history of 90 days has hundreds: a list that goes on for longer has no end."""
 SERVER: Final = 500
 TOO_MANY: Final = 429
 #: what AWS' services call throttling besides what `errors_map` knows, some of them with status 400
@@ -104,6 +106,11 @@ class AwsFeed:
                 part(found)
             except CloudError as error:
                 found.failed(part.__name__.strip("_").replace("_", " "), error)
+            except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+                # botocore takes an answer of another form for granted, until a row of it is looked at
+                what = part.__name__.strip("_").replace("_", " ")
+                words = f"an answer of another form: {type(error).__name__} {error}"
+                found.failed(what, errors_map.unexpected("AWS", what, words))
         return found.fed()
 
     def _spot(self, found: Gathering) -> None:
@@ -260,7 +267,7 @@ class AwsFeed:
         return {z["ZoneName"]: z["ZoneId"] for z in answer["AvailabilityZones"]}
 
     def _pages(self, client: Any, method: str, key: str, asked: dict[str, Any]) -> Iterator[Any]:
-        """Every row.  A page that leads to itself is an error, not a reason to ask for ever."""
+        """Every row.  Pages without end are an error, not a reason to ask for ever."""
         call, token, seen = getattr(client, method), "", set[str]()
         operation = client.meta.method_to_api_mapping[method]
         while True:
@@ -270,8 +277,8 @@ class AwsFeed:
             token = answer.get("NextToken") or ""
             if not token:
                 return
-            if token in seen:
-                raise errors_map.unexpected("AWS", operation, "a page leads to itself")
+            if token in seen or len(seen) >= MOST_PAGES:
+                raise errors_map.unexpected("AWS", operation, "its pages have no end")
             seen.add(token)
 
     def _ask(self, operation: str, call: Callable[[], T]) -> T:

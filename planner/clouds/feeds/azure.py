@@ -144,7 +144,9 @@ def _quoted(text: str) -> str:
 def _session() -> Any:
     import requests  # noqa: PLC0415 - optional
 
-    return requests.Session()
+    from planner.clouds.feeds.bounded import bounded  # noqa: PLC0415
+
+    return bounded(requests.Session())
 
 
 def _sdk() -> Any:

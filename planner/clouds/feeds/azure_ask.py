@@ -80,7 +80,7 @@ class Retail:
             raise errors_map.unexpected("Azure", "retail prices", "an answer that is no JSON") from error
         except requests.RequestException as error:
             raise errors_map.unreachable("retail prices", str(error), "Azure") from error
-        except ValueError as error:  # a number longer than Python reads
+        except (ValueError, RecursionError) as error:  # a number longer than Python reads, lists in lists without end
             raise errors_map.unexpected("Azure", "retail prices", str(error)) from error
         if got.status_code != OK:
             words = errors_map.http_error("Azure", "retail prices", got.status_code, "", got.reason or "")

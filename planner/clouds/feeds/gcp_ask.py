@@ -32,6 +32,8 @@ WIDE_SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
 SECONDS: Final = 60.0
 ROWS: Final = 500
 SKUS: Final = 5000
+MOST_PAGES: Final = 1000
+"""A list has some: one that goes on for longer has no end."""
 
 
 class Google:
@@ -41,6 +43,8 @@ class Google:
         self, where: Where, again: Again, *, credentials: Any = None, compute: str = COMPUTE, billing: str = BILLING
     ) -> None:
         sdk, sessions = _imported()
+        from planner.clouds.feeds.bounded import bounded  # noqa: PLC0415 - requests, optional
+
         project = where.account
         if credentials is None:
             credentials, default = _credentials(where)
@@ -53,7 +57,7 @@ class Google:
         self._machines = sdk.MachineTypesClient(credentials=credentials, client_options=options)
         self._accelerators = sdk.AcceleratorTypesClient(credentials=credentials, client_options=options)
         self._regions = sdk.RegionsClient(credentials=credentials, client_options=options)
-        self._session = sessions.AuthorizedSession(credentials)
+        self._session = bounded(sessions.AuthorizedSession(credentials))
         self._rest = Rest("GCP", self._session, billing)
 
     def region(self, name: str) -> Any:
@@ -112,9 +116,9 @@ class Google:
 
 
 def _next(token: str, seen: set[str], operation: str) -> str:
-    """A page that leads to itself is an error, not a reason to ask for ever."""
-    if token and token in seen:
-        raise errors_map.unexpected("GCP", operation, "a page leads to itself")
+    """Pages without end are an error, not a reason to ask for ever."""
+    if token and (token in seen or len(seen) >= MOST_PAGES):
+        raise errors_map.unexpected("GCP", operation, "its pages have no end")
     seen.add(token)
     return token
 
@@ -139,7 +143,8 @@ def _once(operation: str, call: Callable[[], T]) -> T:
         raise errors_map.unreachable(operation, str(failed), "GCP") from failed
     except auth.GoogleAuthError as refused:
         raise errors_map.no_credentials(str(refused), "GCP") from refused
-    except (ParseError, ValueError) as garbled:
+    except (ParseError, ValueError, AttributeError, KeyError, TypeError, RecursionError) as garbled:
+        # the SDK takes an error of another form for granted until it falls over it
         raise errors_map.unexpected("GCP", operation, f"an answer that cannot be read: {garbled}") from garbled
     if isinstance(error, Unavailable) and (seconds := _seconds(after)) is not None:
         raise Busy(error, seconds)

@@ -1,5 +1,6 @@
 """Clouds asked at once: what is kept, what is a warning, and that nobody waits for anybody."""
 
+import itertools
 import threading
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ import pytest
 
 from catalog.load import load_market
 from planner.app import refresh as refreshing
+from planner.app.markets import told_by
 from planner.app.refresh import Asked, refresh
 from planner.clouds.feeds.port import Fed
 from planner.model.diagnostic import Diagnostic, Severity
@@ -17,6 +19,7 @@ from planner.model.offer import Cloud
 from planner.model.project import Project, Target, default_targets
 from planner.model.readings import CapacityReading, CapacityWord, PriceReading, QuotaReading
 from planner.model.record import stamp
+from planner.state.history import History
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 MARKET = load_market()
@@ -296,3 +299,39 @@ def test_the_caller_asks_and_not_the_orchestrator():
     asked = feeds()
     refresh(Asked(now=NOW), given, MARKET, asked, None)
     assert {(w.role, w.account) for w in asked.asked} == {(None, "123456789012")}
+
+
+def test_what_is_kept_later_was_not_known_before(tmp_path):
+    """A plan that is made while a refresh goes on stays what it is, whatever the refresh learns after it."""
+    history = History.open(f"sqlite:///{tmp_path / 'record.sqlite'}", "acme")
+    told = []
+
+    class Watched(Kept):
+        def record(self, readings, *, now, live=True):
+            took = history.record(readings, now=now, live=live)
+            told.append(told_by(history, None))
+            return took
+
+    clock = itertools.count(0, 7)
+    asked = Asked(clouds=("nebius",), kinds=("prices", "capacity"), now=NOW)
+    refresh(asked, project(), MARKET, feeds(), Watched(), elapsed=lambda: float(next(clock)))
+    assert len(told) > 3
+    for then in told:
+        again = told_by(history, then.at)
+        assert again.quotes.series == then.quotes.series
+        assert again.capacity == then.capacity
+    assert told[0].at == NOW + timedelta(seconds=7)
+    history.close()
+
+
+def test_the_clock_runs_by_itself():
+    moments = []
+
+    class Timed(Kept):
+        def record(self, readings, *, now, live=True):
+            moments.append(now)
+            return super().record(readings, now=now, live=live)
+
+    refresh(Asked(clouds=("aws",), now=NOW), project(), MARKET, feeds(), Timed())
+    assert moments == sorted(moments)
+    assert NOW < moments[0] < moments[-1] < NOW + timedelta(minutes=5)
