@@ -153,6 +153,7 @@ class _Taken:
     """Who holds what, with the moves that were decided so far."""
 
     ledger: Ledger
+    held: NDArray[np.int64]
     version: int = 0
     bits: dict[int, NDArray[np.int32]] = field(default_factory=dict[int, "NDArray[np.int32]"])
 
@@ -169,7 +170,8 @@ class _Round:
         self._offers = offers_of(read.market, read.project, as_of=as_of)
         memory = memory_of(request.memory, seen)
         self._failures = failure_bits(self._offers, cool_downs(memory, now))
-        self._taken = _Taken(Ledger(tuple(sorted(request.holdings))))
+        ledger = Ledger(tuple(sorted(request.holdings)))
+        self._taken = _Taken(ledger, held_nodes(self._offers, ledger))
         self._kinds: dict[Workload, _Kind] = {}
         self._workloads: dict[str, Workload] = {}
         stacks = sources.record.stacks()
@@ -253,6 +255,8 @@ class _Round:
         found = propose(decided, self.ground)
         for held in holdings(found.diff.to[0], self._read.market, job=name):
             self._taken.ledger = self._taken.ledger.plus(held)
+            if (at := self._offers.pool_index.get(held.pool)) is not None:
+                self._taken.held[at] += held.nodes
         self._taken.version += 1
         self._taken.bits.clear()
         return found
@@ -294,7 +298,7 @@ class _Round:
         if nodes not in self._taken.bits:
             o, ledger, project = self._offers, self._taken.ledger, self._read.project
             caps = pool_caps(o, project.pool_cap_nodes, int(figure(o.market, "default_pool_cap_nodes")), nodes)
-            bits = self._failures | pool_bits(o, held_nodes(o, ledger), caps, nodes)
+            bits = self._failures | pool_bits(o, self._taken.held, caps, nodes)
             if any(t.quotas for t in o.targets):
                 bits = bits | quota_bits(o, ledger, nodes)
             self._taken.bits[nodes] = bits | network_bits(o, held_networks(o, ledger), nodes)

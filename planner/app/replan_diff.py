@@ -156,10 +156,10 @@ def _ranked_anew(d: Decided, ground: Ground, names: Sequence[str]) -> PlacementP
         as_of=ground.as_of,
         standing={workload.name: Stands(offer_id=seen.run.offer_id)} if runs else {},
     )
-    (placed,) = place([rest], market, ledger, policy)
+    (placed,) = place([rest], market, ledger, policy, d.shape.offers)
     wanted = set(names)
     if names[0] not in {p.offer_id for p in placed.ranked}:
-        (placed,) = place([rest], market, ledger, replace(policy, top=ALL))
+        (placed,) = place([rest], market, ledger, replace(policy, top=ALL), d.shape.offers)
     first = [p for p in placed.ranked if p.offer_id in wanted]
     others = [p for p in placed.ranked if p.offer_id not in wanted][: max(0, RANKED - len(first))]
     kept = sorted((*first, *others), key=lambda p: p.rank)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Placement, RejectedCount
     from planner.model.project import Project
     from planner.model.workload import Workload
+    from planner.placement.offers import Offers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +67,15 @@ def moment(as_of: str) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def plan(jobs: Sequence[Workload], market: Market, ledger: Ledger, policy: Policy) -> tuple[Placed, ...]:
+def plan(
+    jobs: Sequence[Workload], market: Market, ledger: Ledger, policy: Policy, offers: Offers | None = None
+) -> tuple[Placed, ...]:
     """Place every job.  The result is in the order jobs were taken: higher priority first, then by name.
 
     `ledger` is what others hold; holdings of the jobs themselves are set aside first, as they are planned anew.
+    `offers`: what `offers_of` makes of the same market, project and moment, where the caller has it already.
     """
-    offers = offers_of(market, policy.project, as_of=policy.as_of)
+    offers = offers or offers_of(market, policy.project, as_of=policy.as_of)
     cool = cool_downs(policy.memory, moment(policy.as_of))
     ledger = ledger.without(frozenset(j.name for j in jobs))
     judged: dict[Workload, Judged] = {}
