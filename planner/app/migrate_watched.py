@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from planner.state.writer import Writer
 
 TICK_SECONDS = 2.0
+REST_SECONDS = 15.0
 LOOK_SECONDS = 30.0
 """So often while it waits the clouds are asked whether the nodes are there."""
 
@@ -92,7 +93,7 @@ class Watched:
             return end is None or end.settled(ports.clock.now())
 
         while not settled():
-            ports.clock.sleep(TICK_SECONDS)
+            ports.clock.sleep(REST_SECONDS)
 
     def _cut_over(self) -> bool:
         new = self._new()

@@ -10,7 +10,7 @@ import pytest
 from planner.model.errors import StateConflict
 from planner.model.migration import MigrationStatus
 from planner.model.record import RunStatus
-from planner.model.runtime import Refusal, Refused
+from planner.model.runtime import Kind, Refusal, Refused
 from planner.state.history import Move
 from planner.state.writer import Writer
 from tests.contract.beds import AWS, MINUTE, NOW, Bed, item, report, seat
@@ -88,6 +88,17 @@ def test_what_is_given_up_can_never_begin_and_the_old_one_computes_on(bed: Bed, 
     assert [r.status for r in bed.record.runs("train")] == [RunStatus.RUNNING, RunStatus.FAILED]
     assert bed.deliver(report(item(1, step=5)))[0].through == 1
     assert bed.record.open_move("train") is None
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_job_that_has_ended_is_not_begun_again_unless_the_cloud_took_its_nodes(bed: Bed, taken: bool) -> None:
+    hand, move = moving(bed)
+    hand.go_on(move, NOW, status=MigrationStatus.SAVED)
+    first = [item(1, Kind.NOTICE, what="spot")] if taken else []
+    assert bed.deliver(report(*first, item(2, Kind.EXIT, code=143)))[0].refused is None
+    assert bed.record.runs("train")[0].status is RunStatus.EXITED
+    assert begins(bed, 2) is (None if taken else Refusal.EARLY)
+    assert begins(bed, 2) is (None if taken else Refusal.EARLY), "and asked again it is the same"
 
 
 def test_there_is_no_way_back_once_the_cut_has_begun(bed: Bed) -> None:

@@ -81,6 +81,7 @@ class Nodes:
         self.step: dict[int, int] = {}
         self.saves = True
         self.silent: set[int] = set()
+        self.over: set[int] = set()
         self.fatal = ""
         self.asked: dict[int, int] = {}
         self.seq: dict[int, int] = {}
@@ -115,6 +116,8 @@ class Nodes:
 
     def _works(self, generation: int, at: datetime) -> None:
         seat = Seat(job=JOB, generation=generation, rank=0)
+        if generation in self.over:
+            return
         if generation in self.silent:
             self._tell(seat, at, Kind.HEARTBEAT, {})
             return
@@ -145,7 +148,7 @@ class Nodes:
         """The job's own end, on every node."""
         for rank in range(2):
             self._tell(Seat(job=JOB, generation=generation, rank=rank), self.world.at, Kind.EXIT, {"code": code})
-        self.silent.add(generation)
+        self.over.add(generation)
 
     def _tell(self, seat: Seat, at: datetime, kind: Kind, body: dict[str, Any]) -> bool:
         key = seat.generation
