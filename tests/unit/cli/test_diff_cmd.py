@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from planner.cli.entry import call
+from planner.migration.document import to_document
+from planner.model.digest import digest, pretty
 from planner.render import diff_json
 from planner.render.diff_markdown import read_tag
 from tests.unit.app.diffing import at, plan, put, resource, terraform
+from tests.unit.migration.diffs import diff as migration_diff
 
 PROJECT = """\
 project: acme
@@ -220,7 +225,58 @@ def test_nothing_is_imported_that_two_folders_do_not_need(folder: Path) -> None:
         "import sys; from planner.cli.entry import call; call(['diff', 'a', 'a']);"
         "print(sorted({'numpy', 'networkx', 'sqlalchemy', 'scipy', 'boto3', 'cdktf'} & set(sys.modules)))"
     )
-    import sys
-
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=folder)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_new_migration_diff_is_a_move_and_one_that_stands_is_none(
+    folder: Path, git: Git, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(["plan", "jobs/train.yaml", "--out", "plans", "--offline"]) == 0
+    git("add", "-A")
+    git("commit", "-qm", "two")
+    (folder / "migrations").mkdir()
+    document = to_document(replace(migration_diff(), job="train"))
+    (folder / "migrations" / "train.diff.json").write_bytes(pretty(document))
+    capsys.readouterr()
+    assert call(["diff", "--base", "main", "--detailed-exitcode"]) == 2
+    out = capsys.readouterr().out
+    assert "the job stops for 6.5 min" in out
+    assert "1 to migrate" in out
+    git("add", "-A")
+    git("commit", "-qm", "three")
+    assert call(["diff", "--base", "main", "--detailed-exitcode"]) == 0
+
+
+@pytest.mark.usefixtures("git")
+def test_what_the_market_moved_is_told_from_what_the_job_moved(
+    folder: Path, git: Git, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plan file of other prices: its share is the market's, and the shares add up."""
+    assert call(["plan", "jobs/train.yaml", "--out", "plans", "--offline"]) == 0
+    path = folder / "plans" / "train.plan.json"
+    document = json.loads(path.read_text())
+    del document["digest"]
+    first = document["ranked"][0]
+    first["total_usd"] = f"{float(first['total_usd']) + 100:.4f}"
+    first["terms_usd"]["compute"] = f"{float(first['terms_usd']['compute']) + 100:.4f}"
+    document["inputs"]["catalog"]["digest"] = "sha256:other"
+    document["inputs"]["as_of"] = "2026-01-01T00:00:00Z"
+    document["digest"] = digest(document)
+    path.write_bytes(pretty(document))
+    git("add", "-A")
+    git("commit", "-qm", "two")
+    edit(folder / "jobs" / "train.yaml", "hours: 10", "hours: 20")
+    assert call(["plan", "jobs/train.yaml", "--out", "plans", "--offline"]) == 0
+    capsys.readouterr()
+    assert call(["diff", "--base", "main", "--attribute", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (change,) = found["changes"]
+    shares = {c["what"]: float(c["total_usd"]["usd"]) for c in change["causes"]}
+    assert shares["market"] == pytest.approx(-100)
+    assert shares["job"] > 0
+    assert sum(shares.values()) == pytest.approx(float(change["total_usd"]["difference"]["usd"]), abs=1e-4)
+    assert len(found["price_snapshots"]) == 2
+    assert call(["diff", "--base", "main", "--replan", "--json"]) == 0
+    (again,) = json.loads(capsys.readouterr().out)["changes"]
+    assert float(again["total_usd"]["difference"]["usd"]) == pytest.approx(shares["job"])
