@@ -111,7 +111,7 @@ def _inner(node: Node) -> set[str]:
 def imported(text: str, file: str, shelf: Shelf, tool: str, options: Options | None = None) -> Result:
     """Import every job of a file of that tool."""
     given = options or Options()
-    name = _ENDINGS.sub("", re.split(r"[/\\]", file)[-1]).strip(".") or "job"
+    name = _called(file)
     if tool == "slurm":
         return _slurm(text, file, shelf, given, name)
     nodes, problems = documents(text, file)
@@ -142,6 +142,12 @@ def imported(text: str, file: str, shelf: Shelf, tool: str, options: Options | N
     if len(jobs) > 1:
         jobs = [_in_line(job, jobs) for job in jobs]
     return Result(tool=tool, jobs=tuple(jobs), problems=ordered(found + _twice(jobs)), others=tuple(others))
+
+
+def _called(file: str) -> str:
+    """What a job is called where its file says no name: after the file, or after its folder where the file has an ending alone."""
+    *folders, last = re.split(r"[/\\]", file)
+    return _ENDINGS.sub("", last).strip(".") or next((f for f in reversed(folders) if f.strip(".")), "job")
 
 
 def _in_line(job: Imported, jobs: list[Imported]) -> Imported:

@@ -14,6 +14,7 @@ from planner.spec.foreign import common
 from planner.spec.foreign.scripts import Shape, prepared, unmet
 from planner.spec.foreign.sky_mounts import mounts
 from planner.spec.foreign.sky_resources import resources
+from planner.spec.yaml_lines import Mapping
 
 if TYPE_CHECKING:
     from planner.spec.foreign.carried import Part
@@ -61,6 +62,8 @@ _EXPECTED: Final = (
         "give an `image` that has it, or install it in `setup`",
     ),
 )
+_REGISTRY: Final = ("SKYPILOT_DOCKER_", "SKYPILOT_RUNPOD_DOCKER_")
+_REGISTRY_NEEDS: Final = "give `registry_auth` a reference to user:password, such as aws-secretsmanager://acme/registry"
 _GROUPS: Final = ("execution", "placement", "primary_tasks", "termination_delay")
 
 
@@ -102,7 +105,9 @@ def _refused(root: Part) -> bool:
     found = False
     for key, what in words.items():
         part = root.get(key)
-        if part is not None and not part.is_null:
+        if part is not None and part.is_null:
+            part.leave("it is empty")
+        elif part is not None:
             part.refuse(f"`{key}` makes it {what}", f"import a task without `{key}`")
             found = True
     return found
@@ -120,7 +125,10 @@ def _environment(job: Job, root: Part) -> dict[str, str | None]:
         if value.scalar is None and not value.is_null and not given.get(variable):
             value.refuse(f"`{value.path}` must be a single value", "write it out")
             continue
-        common.env_value(env, value, variable, text)
+        if variable.startswith(_REGISTRY):
+            value.leave("it logs in to the image's registry there", _REGISTRY_NEEDS)
+        else:
+            common.env_value(env, value, variable, text)
     if part is not None and not part.entries():
         _empty(part, "no variable")
     for variable, text in given.items():
@@ -131,11 +139,10 @@ def _environment(job: Job, root: Part) -> dict[str, str | None]:
 
 
 def _empty(part: Part, what: str) -> None:
-    if part.is_null or not part.leaves() or part.leaves() == (part.path,):
-        if part.scalar is not None:
-            part.refuse(f"`{part.path}` must be a mapping, not {part.shown}", "see SkyPilot's YAML reference")
-        else:
-            part.leave(f"it names {what}")
+    if part.is_null or isinstance(part.node, Mapping):
+        part.leave(f"it names {what}")
+    else:
+        part.refuse(f"`{part.path}` must be a mapping, not {part.shown}", "see SkyPilot's YAML reference")
 
 
 def _secrets(root: Part) -> None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.model.project import Project
-from planner.spec.foreign import tool_of
+from planner.spec.foreign import dstack, skypilot, slurm, tool_of
 from planner.spec.job import parse_jobs
 from tests.unit.spec.foreign.foreign_files import SHELF, WORDS, result_of
 
@@ -279,3 +279,73 @@ def test_of_one_that_asks_for_a_gpu(document: dict[str, Any], kind: str):
 
 def test_the_words_of_the_test_are_the_catalogs_kind():
     assert set(SHELF.machines["p5.48xlarge"].gpu.split()) <= set(WORDS.gpus)
+
+
+ANY = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-3, 9),
+        st.sampled_from(["", "x", "A100:8", "s3://acme-x", "1..", ":", "..", "\0", "a" * 70]),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["name", "source", "count", "min", "/x", "a.b", "é", "<<", "accelerators"]),
+            inner,
+            max_size=3,
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+def nonsense(fields: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.dictionaries(st.sampled_from(fields), ANY, min_size=1, max_size=5)
+
+
+@given(nonsense(skypilot.FIELDS), nonsense((*AXES, *PLAIN, "any_of", "ordered")))
+@SLOW
+def test_nonsense_of_a_skypilot_task_ends_in_words(document: dict[str, Any], resources: dict[str, Any]):
+    safe(document, "skypilot")
+    safe({"run": "a"} | document | {"resources": {"accelerators": "L4"} | resources}, "skypilot")
+
+
+@given(
+    nonsense(dstack.FIELDS),
+    nonsense(("gpu", "cpu", "memory", "disk", "shm_size", "x")),
+    st.sampled_from(["task", "fleet", "service"]),
+)
+@SLOW
+def test_nonsense_of_a_dstack_configuration_ends_in_words(
+    document: dict[str, Any], resources: dict[str, Any], kind: str
+):
+    safe(document, "dstack")
+    safe({"commands": ["a"], "type": kind} | document | {"resources": {"gpu": "L4"} | resources}, "dstack")
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([f"--{option}" for option in slurm.FIELDS] + ["-N", "-t", "-c"]),
+            st.sampled_from(["", "=", "=1", " 2", "=gpu:l4:2", "=1:2:3:4", "='", "=ALL,A=b"]),
+        ),
+        max_size=8,
+    )
+)
+@SLOW
+def test_nonsense_of_a_batch_script_ends_in_words(options: list[tuple[str, str]]):
+    text = "#!/bin/bash\n#SBATCH --gres=gpu:l4:1\n" + "".join(f"#SBATCH {a}{b}\n" for a, b in options) + "a\n"
+    result = result_of(text, "slurm")
+    assert result.failed == (not result.jobs)
+    for job in result.jobs:
+        found = Counter(leaf for entry in job.entries for leaf in entry.leaves)
+        assert set(found.values()) == {1}
+
+
+def safe(document: dict[str, Any], tool: str) -> None:
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    result = result_of(text, tool)
+    assert result.failed == (not result.jobs)
+    for job in result.jobs:
+        assert sum(len(entry.leaves) for entry in job.entries) == leaves(document)

@@ -375,3 +375,28 @@ def test_a_name_that_says_secret_is_not_carried_and_one_that_does_not_is():
     )
     assert dict(job.workload.env) == {"HF_TOKEN": "", "MAX_TOKEN": "100", "TOKENIZERS_PARALLELISM": "false"}
     assert "hunter2" not in job.written.text
+
+
+def test_a_registry_login_is_told_not_carried():
+    job = one(task("  accelerators: L4:1", "envs: {SKYPILOT_DOCKER_USERNAME: u, SKYPILOT_DOCKER_SERVER: ghcr.io}\n"))
+    assert not job.workload.env
+    assert "registry_auth" in why(job, "envs.SKYPILOT_DOCKER_USERNAME")
+
+
+@pytest.mark.parametrize("envs", ["[A, B]", "x"])
+def test_an_environment_that_is_no_mapping(envs: str):
+    assert error_of(task("  accelerators: L4:1", f"envs: {envs}\n"))[1].startswith("`envs` must be a mapping")
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("a/My_Task.yaml", "my-task"),
+        ("train.sky.yaml", "train"),
+        ("llm/tune/.dstack.yml", "tune"),
+        (".dstack.yml", "job"),
+        ("9.yml", "job-9"),
+    ],
+)
+def test_a_job_without_a_name_is_called_after_its_file(file: str, name: str):
+    assert one("resources: {accelerators: L4:1}\nrun: a\n", file=file).name == name
