@@ -161,11 +161,13 @@ def call(args: list[str]) -> int:  # noqa: PLR0911 - one exit code per way out
         click.echo(f"error: {error}", err=True)
         return 1
     except Exception as error:
-        from planner.model.errors import SkyplanError  # noqa: PLC0415 - only on an error
+        from planner.cli.extras import missing_part  # noqa: PLC0415 - only on an error
+        from planner.model.errors import SkyplanError  # noqa: PLC0415
 
-        if not isinstance(error, SkyplanError):
+        shown = missing_part(error) if isinstance(error, ImportError) else error
+        if not isinstance(shown, SkyplanError):
             raise
-        show_error(error, as_json="--json" in args)
+        show_error(shown, as_json="--json" in args)
         return 1
     return int(result) if isinstance(result, int) else 0
 
