@@ -18,6 +18,7 @@ import io
 import re
 import shutil
 import subprocess
+import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -79,10 +80,13 @@ class PriceFile:
         self.rows, self.more_problems = 0, 0
         self.left_out.clear()
         self.problems.clear()
+        if self.path.exists() and not self.path.is_file():
+            # it is read twice, to check it and to take it: a pipe would be empty the second time
+            raise _unreadable(self.shown, "is no file that can be read again; write what it gives into one")
         try:
             with _opened(self.path, self.shown) as text:
                 yield from self._all(text)
-        except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        except (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error) as error:
             raise _unreadable(self.shown, str(error)) from error
 
     def _all(self, text: IO[str]) -> Iterator[Reading]:
@@ -157,11 +161,11 @@ class PriceFile:
                 "instance_type": _word(cell(row, "instance_type")),
                 "capacity": _one_of(cell(row, "capacity"), _CAPACITY, "capacity"),
                 "observed_at": _time(cell(row, "observed_at")),
-                "source": cell(row, "source") or self._source,
+                "source": _text(cell(row, "source")) or self._source,
             }
             if usd:
                 return (PriceReading(usd_per_hour=_usd(usd), **place),)
-            return (CapacityReading(word=CapacityWord(said), detail=cell(row, "detail"), **place),)
+            return (CapacityReading(word=CapacityWord(said), detail=_text(cell(row, "detail")), **place),)
 
         return parse
 
@@ -256,7 +260,8 @@ def _unreadable(shown: str, why: str) -> InputError:
 
 def _stem(path: Path) -> str:
     """`gcp.csv.gz` -> `gcp`."""
-    return path.name.split(".", 1)[0] or path.name
+    name = path.name.split(".", 1)[0] or path.name
+    return "".join(c if c.isprintable() else "?" for c in name)
 
 
 def _aws_header(names: Mapping[str, int]) -> dict[str, int] | None:
@@ -292,9 +297,11 @@ def _usd(text: str) -> Decimal:
 @lru_cache(maxsize=65_536)
 def _time(text: str) -> str:
     try:
-        moment(text)
+        at = moment(text)
     except (ValueError, OverflowError):
         raise ValueError(f"`{text}` is no ISO time") from None
+    if at < 0:
+        raise ValueError(f"`{text}` lies before 1970")
     return text
 
 
@@ -302,6 +309,13 @@ def _time(text: str) -> str:
 def _word(text: str) -> str:
     if not _WORD.fullmatch(text):
         raise ValueError(f"`{text}` is no name of a region, zone or instance type")
+    return text
+
+
+def _text(text: str) -> str:
+    """Words of a source that people read.  PostgreSQL keeps no zero, and no terminal wants what moves its cursor."""
+    if not text.isprintable():
+        raise ValueError(f"{text[:40]!r} holds signs that are not written")
     return text
 
 

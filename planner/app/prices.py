@@ -79,11 +79,14 @@ def import_files(
     new = unchanged = 0
     warnings: list[Diagnostic] = []
     for file in files:
-        readings = file.readings()
+        checked, readings = file.rows, file.readings()
         while chunk := list(islice(readings, CHUNK)):
             done = history.record(_told(chunk, file, tell), now=now, live=False)
             new, unchanged = new + done.new, unchanged + done.unchanged
             warnings += done.refused
+        if file.problems or file.rows != checked:
+            summary = f"changed while it was read: {checked:,} rows were checked, {file.rows:,} were there then; import it again"
+            raise InputError([Diagnostic(code="SKY-CAT-118", summary=summary, location=Location(file.shown))])
     return Imported(
         files=len(files),
         rows=sum(f.rows for f in files),

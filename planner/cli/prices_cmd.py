@@ -75,6 +75,8 @@ def import_command(
     from planner.cli import view
     from planner.cli.bar import bar
 
+    if source is not None and not (source and source.isprintable()):
+        raise click.BadParameter(f"{source!r} is no name", param_hint="--source")
     pieces = sum(
         2 + f.stat().st_size // (prices.TOLD_EVERY * (12 if f.suffix in {".gz", ".zst"} else 80))
         for f in files

@@ -76,6 +76,9 @@ class Recording:
                 key = (r.cloud, r.region, r.zone, r.instance_type, r.capacity, r.source)
                 line = numbers.get(key)
                 if line is None:
+                    if not f"{r.series}{r.source}".isprintable():
+                        self._refuse("SKY-CAT-116", f"{r.series!r} ({r.source!r}): signs that are not written")
+                        continue
                     line = numbers[key] = self._numbered((r.series, r.source))
                 if isinstance(r, PriceReading):
                     price = micros(r.usd_per_hour)
@@ -84,7 +87,7 @@ class Recording:
                     else:
                         prices.append((line, at, price))
                 else:
-                    seen.append((line, at, r.word.value, r.detail))
+                    seen.append((line, at, r.word.value, _written(r.detail)))
             self._put("line", ("ix", "series", "source"), self._made)
             self._made.clear()
             self._prices(prices)
@@ -311,6 +314,11 @@ def moment(text_: str) -> int:
     """ISO text, UTC where it does not say, in microseconds.  Raises ValueError."""
     at = datetime.fromisoformat(text_)
     return us(at if at.tzinfo else at.replace(tzinfo=EPOCH.tzinfo))
+
+
+def _written(detail: str) -> str:
+    """A cloud's own words without what neither database nor terminal takes."""
+    return detail if detail.isprintable() else "".join(c if c.isprintable() else "?" for c in detail)
 
 
 def _split(found: str | None, table: str) -> tuple[int, Any] | None:

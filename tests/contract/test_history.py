@@ -336,6 +336,7 @@ def test_a_record_of_before_gets_the_new_tables(tmp_path: Path) -> None:
             plain.execute(f"DROP TABLE {table}")
         plain.execute("CREATE TABLE price (series TEXT, observed_at TEXT, micro_usd BIGINT, source TEXT)")
         plain.execute("CREATE TABLE availability (pool TEXT)")
+        plain.execute("ALTER TABLE stack DROP COLUMN outputs")
         plain.execute("UPDATE alembic_version SET version_num = '0002'")
     plain.close()
     history = History.open(url, PROJECT)
@@ -357,3 +358,18 @@ def test_a_move_goes_on_once_per_step(bed: Bed, history: History) -> None:
     assert history.moves() == history.moves("train") == (done,)
     assert done.to_generation == 2
     assert history.moves("other") == ()
+
+
+def test_what_no_database_can_write_is_left_out_and_the_rest_is_kept(history: History) -> None:
+    told = [
+        price("1", NOW - HOUR, source="fe\0ed"),
+        price("2", NOW - HOUR, source="\udcff"),
+        price("3", NOW - HOUR),
+        seen(CapacityWord.NONE, NOW - HOUR, "Quota\0Id \udcff"),
+    ]
+    done = history.record(told, now=NOW)
+    assert (done.new, [d.code for d in done.refused]) == (2, ["SKY-CAT-116"] * 2)
+    assert now_of(history) == 3.0
+    (word,) = history.capacity_as_of(NOW).values()
+    assert word.detail == "Quota?Id ?"
+    assert history.record(told[2:], now=NOW).new == 0

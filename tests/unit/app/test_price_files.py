@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -178,3 +179,64 @@ def test_a_long_history_is_told_of_as_it_goes(
     assert any(text.startswith("checking") for text in told)
     assert any(text.startswith("writing") for text in told)
     assert last(history, "azure/eastus/-/Standard_ND/spot")[1] == "recorded"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (",,,feed", ",,,fe\0ed", "signs that are not written"),
+        (",,,feed", ",,,\x1b[31mfeed", "signs that are not written"),
+        ("none,ICE", "none,I\x07CE", "signs that are not written"),
+        ("2026-11-03,", "1900-01-01,", "lies before 1970"),
+        ("2026-11-03,", "0001-01-01T00:00:00+14:00,", "lies before 1970"),
+    ],
+)
+def test_what_no_database_keeps_is_told_with_its_line(
+    history: History, tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        took(history, put(tmp_path, OURS.replace(old, new)))
+    assert {d.code for d in caught.value.diagnostics} == {"SKY-CAT-118"}
+    assert all(told in d.summary and d.location and d.location.line for d in caught.value.diagnostics)
+    assert history.stored().prices == 0
+
+
+def test_a_gzip_that_is_broken_within_is_told(history: History, tmp_path: Path) -> None:
+    path = put(tmp_path, OURS * 50, "a.csv.gz")
+    raw = bytearray(path.read_bytes())
+    raw[20] ^= 0xFF
+    path.write_bytes(raw)
+    with pytest.raises(InputError) as caught:
+        took(history, path)
+    (told,) = caught.value.diagnostics
+    assert (told.code, told.location and told.location.file) == ("SKY-SPEC-101", str(path))
+
+
+def test_a_pipe_is_refused_for_it_gives_its_rows_once(history: History, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="no file that can be read again"):
+        took(history, tmp_path / "pipe")
+
+
+def test_a_file_that_grows_while_it_is_read_is_told(history: History, tmp_path: Path) -> None:
+    """It is read twice: what was not checked is not taken for checked."""
+    path = put(tmp_path, OURS)
+
+    def grow(text: str) -> None:
+        if text.startswith("checking"):
+            with path.open("a") as more:
+                more.write("2026-11-05,aws,us-east-1,use1-az1,p5.48xlarge,spot,22,,,feed\nx\n")
+
+    file = path.read_text()
+    with pytest.raises(InputError, match="import it again"):
+        import_files([path, put(tmp_path, file, "b.csv")], history, load_market(), NOW, tell=_once(grow))
+
+
+def _once(act: Callable[[str], None]) -> Callable[[str], None]:
+    """`act`, but only after the first file was checked: at the first word about the second."""
+
+    def tell(text: str) -> None:
+        if text.startswith("checking b.csv") or "/b.csv" in text:
+            act(text)
+
+    return tell

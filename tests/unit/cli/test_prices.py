@@ -99,7 +99,11 @@ def test_nothing_to_show_exits_1(filled) -> None:
         ("history", "H100:8", "--since", "then"),
         ("compact", "--keep-days", "3", "--keep-changes-at", "soon"),
         ("compact",),
+        ("compact", "--keep-days", "nan"),
+        ("compact", "--keep-days", "1e12"),
         ("import",),
+        ("import", "skyplan.csv", "--source", "a\udcff"),
+        ("import", "skyplan.csv", "--source", ""),
         ("gone",),
     ],
 )
