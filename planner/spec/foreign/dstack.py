@@ -94,7 +94,9 @@ def configuration(job: Job, root: Part, file_name: str) -> None:
     shape = Shape(job.nodes, gpus, str(draft.value("name")))
     limit = _limit(job, root)
     first = draft.value("resources.accelerators")
-    common.work(job, root.at, str(first[0]) if first else None, limit, of_many=bool(first) and len(first) > 1)
+    common.work(
+        job, root.at, job.shelf.best_known(first) if first else None, limit, of_many=bool(first) and len(first) > 1
+    )
     _placement(job, root)
     if fleet:
         line = "echo 'TODO: a fleet says no work: write what the job runs' >&2; exit 1"

@@ -86,6 +86,11 @@ class Shelf:
         known = [m for m in _USUAL if m in self.words.gpus] or sorted(self.words.gpus, key=lambda m: self.words.gpus[m])
         return next((m for m in known if self.words.gpus[m] >= least_gb), None)
 
+    def best_known(self, written: list[str]) -> str:
+        """Of accelerators such as `L4:1`, the one whose time users know best: a usual model, the least of them."""
+        usual = [one for model in _USUAL for one in written if one.rpartition(":")[0] == model]
+        return (usual or written)[0]
+
     def why_not(self, name: str) -> str:
         """Why a GPU's name means nothing here."""
         for pattern, why in _OTHER_CHIPS:

@@ -142,3 +142,13 @@ def test_a_skypilot_file_that_cannot_be_planned_says_why_at_its_line(run, tmp_pa
     code, out, err = run("plan", "task.yaml", "--offline")
     assert (code, out) == (1, "")
     assert "task.yaml:4: `tpu-v4-8` is a TPU: skyplan plans for GPUs only" in err
+
+
+def test_json_of_a_failure_names_every_problem(run, tmp_path: Path):
+    (tmp_path / "task.yaml").write_text(SKY + "service: {a: b}\nnum_nodes: x\n")
+    code, out, _ = run("import", "task.yaml", "tune.dstack.yml", "gone.yaml", "--json", "--out", "jobs")
+    assert code == 1
+    found = {(d["file"], d["line"], d["code"]) for d in json.loads(out)["diagnostics"]}
+    assert ("task.yaml", 9, "SKY-SPEC-105") in found
+    assert any(file == "gone.yaml" and code == "SKY-SPEC-101" for file, _, code in found)
+    assert not (tmp_path / "jobs").exists()

@@ -154,3 +154,10 @@ def test_credentials_are_not_shown():
     job = one(task("registry_auth: {username: u, password: hunter2}\n"))
     assert "hunter2" not in job.written.text
     assert became(job, "registry_auth.password")[0] == "left"
+
+
+def test_hours_are_counted_on_a_usual_card_where_many_are_admitted():
+    job = one(task(gpu="'24GB..80GB'"))
+    assert job.workload.work.model == "L4"
+    assert "work.on" in unsaid(job)
+    assert "work.on" not in unsaid(one(task(gpu="L4:1")))
