@@ -156,6 +156,7 @@ class _Taken:
     held: NDArray[np.int64]
     version: int = 0
     bits: dict[int, NDArray[np.int32]] = field(default_factory=dict[int, "NDArray[np.int32]"])
+    caps: dict[int, NDArray[np.int64]] = field(default_factory=dict[int, "NDArray[np.int64]"])
 
 
 class _Round:
@@ -297,7 +298,10 @@ class _Round:
     def _room(self, nodes: int) -> NDArray[np.int32]:
         if nodes not in self._taken.bits:
             o, ledger, project = self._offers, self._taken.ledger, self._read.project
-            caps = pool_caps(o, project.pool_cap_nodes, int(figure(o.market, "default_pool_cap_nodes")), nodes)
+            if nodes not in self._taken.caps:
+                default = int(figure(o.market, "default_pool_cap_nodes"))
+                self._taken.caps[nodes] = pool_caps(o, project.pool_cap_nodes, default, nodes)
+            caps = self._taken.caps[nodes]
             bits = self._failures | pool_bits(o, self._taken.held, caps, nodes)
             if any(t.quotas for t in o.targets):
                 bits = bits | quota_bits(o, ledger, nodes)

@@ -50,6 +50,7 @@ def steps_of(
 
 def in_order(steps: Sequence[MigrationStep]) -> tuple[MigrationStep, ...]:
     """Each after all that it waits for, else as given.  Raises ValueError for a circle, a key that stands twice, or one that nobody has."""
+    _networkx()
     if len({s.key for s in steps}) != len(steps):
         raise ValueError("a step's key stands twice")
     of_key = {s.key: s for s in steps}
