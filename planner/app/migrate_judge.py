@@ -11,7 +11,7 @@ from planner.model.diagnostic import Diagnostic, ordered
 from planner.model.errors import StalePlan
 from planner.model.migration import MigrationReason
 from planner.model.record import RunStatus
-from planner.state.moves import OVER, taken
+from planner.state.moves import OVER, own_end
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -53,7 +53,7 @@ def finished(ports: Ports, run: Run) -> bool:
     if run.status not in OVER:
         return False
     told = ((e.kind, e.text) for e in ports.record.events(run.job) if e.generation == run.generation)
-    return not taken(told) or bool(past_its_end(run, ports.clock.now()))
+    return own_end(told) or bool(past_its_end(run, ports.clock.now()))
 
 
 def budget_left(ports: Ports, run: Run) -> Decimal | None:
@@ -100,7 +100,7 @@ def _of_the_record(diff: MigrationDiff, ports: Ports) -> list[Diagnostic]:
     if run is None or (run.generation, run.placement_id) != (diff.standing.generation, diff.standing.placement_id):
         now = f"{run.id} on {run.offer_id}" if run else "nothing"
         return [_stale(f"the diff moves {diff.job}-g{diff.standing.generation}; the record has {now}")]
-    if finished(ports, run):
+    if run.status is RunStatus.ENDED or finished(ports, run):
         return [_stale(f"{run.id} is {run.status.value}: there is nothing to move")]
     left = budget_left(ports, run)
     if left is not None and left <= 0:

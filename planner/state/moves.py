@@ -29,7 +29,7 @@ HOLDS = (MigrationStatus.PROPOSED, MigrationStatus.LAUNCHED)
 GIVEN_UP = (*HOLDS, MigrationStatus.SAVED)
 """Where there may be a way back.  A job without checkpoints makes no cut: its new nodes compute as soon as they are there."""
 OVER = (RunStatus.EXITED, RunStatus.ENDED)
-NOTICE, STOPPING, EXIT = "notice", "node-stopping", "exit"
+NOTICE, STOPPING, EXIT, EXITED = "notice", "node-stopping", "exit", "exited"
 BY_SIGNAL = "the agent got SIG"
 """As the agent words it when its machine is shut down (modules/agent/run.py)."""
 
@@ -64,6 +64,12 @@ def taken(told: Iterable[tuple[str, str]]) -> bool:
     return any(BY_SIGNAL in text for text in stops) if stops else any(kind == EXIT for kind, _ in events)
 
 
+def own_end(told: Iterable[tuple[str, str]]) -> bool:
+    """By the same, of a run that is over: whether it is because its job exited, and not for the cloud's sake."""
+    events = list(told)
+    return any(kind == EXITED for kind, _ in events) and not taken(events)
+
+
 def _finished(connection: Connection, project: str, job: str, generation: int) -> bool:
     """Whether the job came to its end on a generation that nobody has fenced: on no other may it begin again."""
     mine = {"project": project, "job": job, "generation": generation}
@@ -71,8 +77,10 @@ def _finished(connection: Connection, project: str, job: str, generation: int) -
     if run.fenced_at is not None or run.status not in OVER:
         return False
     c = tables.event.c
-    told = connection.execute(select(c.kind, c.text).filter_by(**mine).where(c.kind.in_((NOTICE, STOPPING, EXIT))))
-    return not taken((row.kind, row.text) for row in told)
+    told = connection.execute(
+        select(c.kind, c.text).filter_by(**mine).where(c.kind.in_((NOTICE, STOPPING, EXIT, EXITED)))
+    )
+    return own_end((row.kind, row.text) for row in told)
 
 
 def decide(

@@ -142,10 +142,14 @@ def test_an_old_run_that_saves_nothing_keeps_its_nodes(world: MoveWorld) -> None
 
 def test_it_fails_over_through_the_places_of_the_diff(world: MoveWorld) -> None:
     world.refusals, world.refuse_after = {"us-west-2-a": CAPACITY}, 1
+    count, first = len(world.log), world.diff().to[0].pool
     found = done(world)
     assert found.run is not None
     assert (found.status, found.run.zone, found.run.generation) == (MigrationStatus.RETIRED, "us-west-2-b", 3)
     assert world.generations() == {3: 2}
+    (failure,) = world.record.memory().failures
+    assert (failure.scope, failure.code) == (first, CAPACITY[1])
+    assert not [line for line in world.log[count:] if " cmp-" not in line]
 
 
 def test_without_capacity_anywhere_nothing_has_changed(world: MoveWorld) -> None:

@@ -191,6 +191,34 @@ def test_a_checkpoint_that_comes_after_the_move_was_given_up_is_the_old_runs(wor
     assert world.nodes.cuts[3] == max(c.step for c in world.nodes.store if c.generation == 1)
 
 
+def test_the_end_of_a_run_that_was_lost_is_no_end_of_the_job(world: MoveWorld) -> None:
+    world.cloud.machines.clear()
+    world.live(lambda ports: sync(JOB, ports))
+    world.nodes.fatal = "saved"
+    assert world.migrate(world.diff(MigrationReason.RECOVERY)) is None
+    world.nodes.fatal = ""
+
+    def close(ports: Any) -> None:
+        with held(ports, JOB, wait_seconds=0) as lease:
+            ports.record.writer(lease).run_status(1, RunStatus.ENDED, ports.clock.now(), "all its nodes were lost")
+
+    world.live(close)
+    assert world.record.open_move(JOB) is not None
+    found = world.migrate(None)
+    assert found is not None
+    assert found.status is MigrationStatus.RETIRED
+    assert world.generations() == {2: 2}
+
+
+def test_a_run_that_is_ended_at_its_hard_end_is_not_gone_on_with(world: MoveWorld) -> None:
+    world.half_way()
+    spend(world, "1")
+    world.at += timedelta(hours=1)
+    assert world.live(lambda ports: reap(ports, heard=world.runtime.seen))[0].ended
+    assert runs(world)[1] is RunStatus.ENDED
+    ended(world, world.migrate(None))
+
+
 # who does not answer
 
 
