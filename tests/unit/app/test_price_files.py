@@ -209,7 +209,7 @@ def test_a_gzip_that_is_broken_within_is_told(history: History, tmp_path: Path) 
     with pytest.raises(InputError) as caught:
         took(history, path)
     (told,) = caught.value.diagnostics
-    assert (told.code, told.location and told.location.file) == ("SKY-SPEC-101", str(path))
+    assert (told.code, told.location and told.location.file[-8:]) == ("SKY-SPEC-101", "a.csv.gz")
 
 
 def test_a_pipe_is_refused_for_it_gives_its_rows_once(history: History, tmp_path: Path) -> None:
