@@ -9,6 +9,7 @@ Reads files and git; never a record, a cloud or the clock, so that the same inpu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -37,6 +38,8 @@ WORKING_TREE = "working tree"
 JOBS_FOLDER = "jobs"
 MIGRATIONS_FOLDER = "migrations"
 _ABSENT = "give a plan file, a folder of plans, or a revision with --base"
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 Advance = Callable[[str], None]
 """Called before each piece of work, with its name."""
@@ -249,11 +252,13 @@ def summed(sides: Iterable[Sides]) -> Sides:
 
 
 def _as_of(held: Held) -> str:
-    return str(held.plan.inputs.get("as_of", ""))
+    """Of its prices; "" where a plan says what is no moment: it would stand in a comment's hidden line."""
+    said = str(held.plan.inputs.get("as_of", ""))
+    return said if _MOMENT.fullmatch(said) else ""
 
 
 def _snapshots(plans: Iterable[Held]) -> tuple[str, ...]:
-    return tuple(sorted({_as_of(p) for p in plans}))
+    return tuple(sorted({_as_of(p) for p in plans} - {""}))
 
 
 def _valid_at(base: Side, head: Side, request: Request) -> str:

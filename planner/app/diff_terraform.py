@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _HINT = "give what `terraform show -json tfplan` prints, after `terraform plan -out=tfplan`"
 _PATHS = 6
+_OUTPUT_ACTIONS = ("create", "update", "delete")
 
 
 def read_terraform_plan(path: Path) -> TerraformChanges:
@@ -94,7 +95,8 @@ def _outputs(changes: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, change in changes.items():
         actions = list(change["actions"])
         if actions not in (["no-op"], ["read"]):
-            yield str(name), "replace" if len(actions) > 1 else str(actions[0])
+            # a word of Terraform's or none: what else stands there is nobody's to show
+            yield str(name), next((word for word in _OUTPUT_ACTIONS if actions == [word]), "replace")
 
 
 def _refused(why: str, at: Location) -> InputError:

@@ -30,7 +30,7 @@ def document(diff: PlacementDiff) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "base": mask(diff.base),
         "head": mask(diff.head),
-        "project": diff.project,
+        "project": mask(diff.project),
         "valid_at": diff.valid_at,
         "changed": diff.changed,
         "counts": {action.value: len(diff.of(action)) for action in Action},
@@ -69,15 +69,15 @@ def _placement(p: Placement | None) -> dict[str, Any] | None:
         return None
     return {
         "offer_id": mask(p.offer_id),
-        "placement_id": p.placement_id,
-        "cloud": p.cloud,
+        "placement_id": mask(p.placement_id),
+        "cloud": mask(p.cloud),
         "target": mask(p.target),
-        "region": p.region,
-        "zone": p.zone,
-        "instance_type": p.instance_type,
-        "capacity": p.capacity,
+        "region": mask(p.region),
+        "zone": mask(p.zone),
+        "instance_type": mask(p.instance_type),
+        "capacity": mask(p.capacity),
         "nodes": p.nodes,
-        "gpu": p.gpu,
+        "gpu": mask(p.gpu),
         "gpu_count": p.gpu_count,
         "usd_per_hour": _number(p.usd_per_hour),
         "total_usd": _number(p.total_usd),
@@ -140,12 +140,13 @@ def _migration(m: MigrationDiff | None) -> dict[str, Any] | None:
         return None
     return {
         "reason": m.reason.value,
-        "code": m.code,
+        "code": mask(m.code),
         "text": mask(m.text),
         "to": [mask(p.offer_id) for p in m.to],
         "stop_minutes": _number(m.stop_minutes),
         "steps": [
-            {"key": s.key, "title": mask(s.title), "minutes": _number(s.minutes), "stops": s.stops} for s in m.steps
+            {"key": mask(s.key), "title": mask(s.title), "minutes": _number(s.minutes), "stops": s.stops}
+            for s in m.steps
         ],
         "reviewed": m.reviewed,
         "prepared": m.prepared,

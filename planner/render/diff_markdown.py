@@ -216,7 +216,7 @@ def _job(c: Change) -> str:
     if c.migration is not None:
         m = c.migration
         parts.append(
-            f"Migration ({m.reason.value}, {m.code}): {cell(mask(m.text))}. **The job stops for {minutes(m.stop_minutes)}.**"
+            f"Migration ({m.reason.value}, {cell(mask(m.code))}): {cell(mask(m.text))}. **The job stops for {minutes(m.stop_minutes)}.**"
         )
         steps = [
             (str(k), *_safe(s.title), minutes(s.minutes), "stops" if s.stops else "") for k, s in enumerate(m.steps, 1)

@@ -103,7 +103,7 @@ def _change(c: Change, paint: Paint) -> list[str]:
         out += [f"      {sign} {mask(f'{g.permission.value} {g.resource}: {g.reason}')}" for sign, g in rights]
     if c.migration is not None:
         m = c.migration
-        out += ["", f"    migration ({m.reason.value}, {m.code}): the job stops for {minutes(m.stop_minutes)}"]
+        out += ["", f"    migration ({m.reason.value}, {mask(m.code)}): the job stops for {minutes(m.stop_minutes)}"]
         steps = [
             (str(k), mask(s.title), minutes(s.minutes), "stops" if s.stops else "") for k, s in enumerate(m.steps, 1)
         ]

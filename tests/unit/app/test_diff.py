@@ -19,6 +19,8 @@ from planner.model.errors import InputError
 from planner.model.plan import to_document
 from tests.unit.app.diffing import READ, at, held, plan, put, resource, terraform
 
+MOMENT = "2026-11-30T12:00:00Z"
+
 
 def test_what_becomes_of_a_job() -> None:
     here, there = at(), at("us-west-2", placed="p2222222222")
@@ -170,3 +172,16 @@ def test_an_edited_file_is_refused_however_it_is_laid_out(tmp_path: Path) -> Non
     text = pretty(plain).decode().replace('"nodes": 1', '"nodes": 2')
     with pytest.raises(InputError):
         read_held(json.loads(text), "x", text)
+
+
+def test_a_plan_that_says_a_strange_moment_breaks_no_comment(tmp_path: Path) -> None:
+    strange = plan(at())
+    strange.inputs["as_of"] = '" --> <script>'
+    base, head = put(tmp_path / "a", strange), put(tmp_path / "b", plan(at("us-west-2", placed="p2")))
+    found = diff.run(diff.Request(base=base, head=head))
+    assert (found.valid_at, found.snapshots) == (MOMENT, (MOMENT,))
+
+
+def test_words_that_are_none_of_terraforms_are_not_shown(tmp_path: Path) -> None:
+    path = terraform(tmp_path / "plan.json", output_changes={"x": {"actions": ["<script>"]}})
+    assert read_terraform_plan(path).outputs == (("x", "replace"),)
