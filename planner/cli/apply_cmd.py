@@ -12,6 +12,7 @@ from planner.cli import options
 
 if TYPE_CHECKING:
     from planner.app.apply import Applied
+    from planner.app.ready import Ready
     from planner.app.review import Setting
     from planner.model.plan import PlacementPlan
 
@@ -42,6 +43,11 @@ QUIET = click.option("--quiet", is_flag=True, help="Without Terraform's own prog
     show_default=True,
     help="Make this many further regions ready for failing over (each has a NAT gateway by the hour).",
 )
+@click.option(
+    "--prepare-only",
+    is_flag=True,
+    help="Make the choice's region and the --prepare next ones ready, and launch nothing: for a move that finds them standing.",
+)
 @click.option("--again", is_flag=True, help="Launch although this plan was applied before.")
 @click.option(
     "--own-credentials",
@@ -57,6 +63,7 @@ def command(
     lease_timeout: float,
     quiet: bool,
     prepare: int,
+    prepare_only: bool,
     again: bool,
     own_credentials: bool,
 ) -> int:
@@ -69,6 +76,7 @@ def command(
     from planner.app import apply as applying
     from planner.app import review as reviewing
     from planner.app import wire
+    from planner.app.ready import make_ready
     from planner.cli import view
     from planner.cli.progress import ending_politely, progress
 
@@ -94,11 +102,34 @@ def command(
             ]
             view.warn([w for r in reviewed for w in r.warnings], sys.stderr)
             _approve([p for p, saved in plans if not saved], setting, auto_approve=auto_approve)
+            if prepare_only:
+                ready = [make_ready(r.order, ports) for r in reviewed]
+                _show_ready(ready, as_json=as_json)
+                return 0
             done += [applying.apply(r.order, ports) for r in reviewed]
         finally:
             ports.record.close()
             _show(done, as_json=as_json)
     return 0
+
+
+def _show_ready(ready: list[Ready], *, as_json: bool) -> None:
+    from planner.cli import view
+
+    if as_json:
+        jobs = [
+            {
+                "job": r.job,
+                "ready": list(r.places),
+                "refused": [{"place": place, "code": code, "reason": why} for place, code, why in r.refused],
+            }
+            for r in ready
+        ]
+        view.put_json({"format_version": "1.0", "jobs": jobs})
+        return
+    lines = [f"{r.job}: {place} is ready" for r in ready for place in r.places]
+    lines += [f"{r.job}: {place} is not: {why} [{code}]" for r in ready for place, code, why in r.refused]
+    view.say(lines, stream=sys.stdout)
 
 
 def _plans(

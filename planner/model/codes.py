@@ -134,7 +134,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "SKY-MOVE-408",
         "the place is not prepared: network and access stacks do not stand there",
-        "`skyplan apply --prepare`, or let CI's deployer go on",
+        "`skyplan apply plans/NAME.plan.json --prepare-only`, by who may deploy (CI), then migrate",
     ),
     ("SKY-MOVE-409", "a price that the decision needs is unknown", "refresh prices"),
     ("SKY-MOVE-410", "no place would finish before the deadline", "the miss is forecast; see the finish times"),

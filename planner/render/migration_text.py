@@ -43,7 +43,7 @@ def bound_words(diff: MigrationDiff) -> str:
     if not diff.reviewed:
         return "not in the reviewed plan: a new plan file goes with it, to be reviewed first"
     if not diff.prepared:
-        return "in the reviewed plan, but not prepared: `skyplan apply --prepare`, or CI's deployer, goes on"
+        return "in the reviewed plan, but not prepared: `skyplan apply PLAN --prepare-only`, by who may deploy, then migrate"
     return "in the reviewed plan, and prepared: `skyplan migrate` may carry it out"
 
 

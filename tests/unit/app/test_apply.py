@@ -9,6 +9,7 @@ import pytest
 
 from planner.app.apply import Order, apply
 from planner.app.destroy import destroy
+from planner.app.ready import Ready, make_ready
 from planner.app.sync import sync
 from planner.model.errors import InputError, LeaseHeld, StalePlan, TerraformError
 from planner.model.record import NodeStatus, RunStatus
@@ -154,6 +155,31 @@ def test_further_regions_are_made_ready_after_the_launch(world: World) -> None:
     world.apply(prepare=1)
     assert world.log[-2:] == ["apply net-aws-prod-us-west-2", "apply acc-train--aws-prod-us-west-2"]
     assert world.log.index("apply cmp-train-g1") == 2
+
+
+def test_places_are_made_ready_beside_what_runs_and_nothing_is_launched(world: World) -> None:
+    world.apply()
+    world.log.clear()
+    plan, work = planned()
+    west = replace(plan, ranked=tuple(p for p in plan.ranked if p.region == "us-west-2"))
+    ready, _ = world.live(lambda ports: make_ready(Order(plan=west, workload=work, prepare=0), ports))
+    assert ready == Ready(job="train", places=("aws:prod/us-west-2",), refused=())
+    assert world.log == ["apply net-aws-prod-us-west-2", "apply acc-train--aws-prod-us-west-2"]
+    assert len(alive(world)) == 3
+    assert [r.status for r in world.record.runs("train")] == [RunStatus.RUNNING]
+
+
+def test_a_place_that_cannot_be_made_ready_is_named_and_the_others_are(world: World) -> None:
+    world.refusals = {"net-aws-prod-us-east-1": ("quota", "VpcLimitExceeded")}
+    plan, work = planned()
+    ready, _ = world.live(lambda ports: make_ready(Order(plan=plan, workload=work, prepare=1), ports))
+    assert ready.places == ("aws:prod/us-west-2",)
+    ((place, code, why),) = ready.refused
+    assert (place, code) == ("aws:prod/us-east-1", "SKY-APPLY-309")
+    assert "VpcLimitExceeded" in why
+    with pytest.raises(TerraformError):
+        world.live(lambda ports: make_ready(Order(plan=plan, workload=work, prepare=0), ports))
+    assert not alive(world)
 
 
 def test_an_offer_whose_price_moved_is_passed_over(world: World) -> None:
