@@ -30,6 +30,7 @@ from planner.model.errors import InputError
 if TYPE_CHECKING:
     from planner.app.diff_read import Held
     from planner.app.diff_replan import Ground, Setting
+    from planner.model.finding import Finding
     from planner.model.market import Market
     from planner.model.migration import MigrationDiff
     from planner.model.project import Project
@@ -108,7 +109,7 @@ def run(request: Request, advance: Advance = lambda _: None) -> PlacementDiff:
         project=around.settings[1].project.name if around.is_read else "",
         valid_at=_valid_at(base, head, request),
         changes=changes,
-        widenings=rights.findings,
+        widenings=_grown_first(rights.findings, changes),
         terraform=tuple(sorted(terraform, key=lambda t: t.file)),
         hourly=summed(c.hourly for c in changes),
         total=summed(c.total for c in changes),
@@ -241,6 +242,12 @@ def with_migration(change: Change, before: MigrationDiff | None, after: Migratio
         hourly = Sides(before=Amount(usd=was or Decimal(0), at_least=was is None), after=Amount(usd=to))
         return replace(change, action=Action.MIGRATE, reason=reason, migration=after, hourly=hourly)
     return replace(change, migration=after)
+
+
+def _grown_first(findings: tuple[Finding, ...], changes: Iterable[Change]) -> tuple[Finding, ...]:
+    """What grew under a job that was there before what a new job brings with it: the first is what a reviewer overlooks."""
+    new = tuple(f"acc-{c.job}--" for c in changes if c.action is Action.CREATE)
+    return tuple(sorted(findings, key=lambda f: f.origin.startswith(new)))  # stable: within each as the audit has them
 
 
 def summed(sides: Iterable[Sides]) -> Sides:

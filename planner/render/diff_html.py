@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.model.change import GLYPHS, Action
 from planner.render.audit_words import what as granted
-from planner.render.audit_words import who
+from planner.render.audit_words import where, who
 from planner.render.diff_words import (
     amount,
     counted,
@@ -107,8 +107,8 @@ def _folded(title: str, *inner: str) -> str:
 def _widenings(diff: PlacementDiff) -> list[str]:
     if not diff.widenings:
         return []
-    rows = [(f.level.value, who(f), granted(f), f.message) for f in diff.widenings]
-    table = _table(("level", "identity", "grant", "what is wider"), rows)
+    rows = [(f.level.value, who(f), where(f), granted(f), f.message) for f in diff.widenings]
+    table = _table(("level", "identity", "in", "grant", "what is wider"), rows)
     return [_section(f"Warning: {len(rows)} grants widen", table, warn=True)]
 
 

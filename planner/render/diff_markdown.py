@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.change import GLYPHS, Action
 from planner.render.audit_words import what as granted
-from planner.render.audit_words import who
+from planner.render.audit_words import where, who
 from planner.render.comment import cell
 from planner.render.diff_words import (
     amount,
@@ -143,8 +143,8 @@ def _safe(*texts: str) -> tuple[str, ...]:
 def _widenings(diff: PlacementDiff, longest: int) -> list[str]:
     if not diff.widenings:
         return []
-    rows = [_safe(f.level.value, who(f), granted(f), f.message) for f in diff.widenings]
-    table = _table(("", "identity", "grant", "what is wider"), rows, longest * _RIGHTS)
+    rows = [_safe(f.level.value, who(f), where(f), granted(f), f.message) for f in diff.widenings]
+    table = _table(("", "identity", "in", "grant", "what is wider"), rows, longest * _RIGHTS)
     return [f"### :warning: Grants widen ({len(rows)})", table]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.change import GLYPHS, Action
 from planner.render.audit_words import what as granted
-from planner.render.audit_words import who
+from planner.render.audit_words import where, who
 from planner.render.diff_words import (
     amount,
     counted,
@@ -58,7 +58,7 @@ def diff_lines(diff: PlacementDiff, paint: Paint, *, kept: bool = False) -> list
 def _widenings(diff: PlacementDiff, paint: Paint) -> list[str]:
     if not diff.widenings:
         return []
-    rows = [("!", mask(who(f)), mask(granted(f)), mask(f.message)) for f in diff.widenings]
+    rows = [("!", mask(who(f)), mask(where(f)), mask(granted(f)), mask(f.message)) for f in diff.widenings]
     return [paint(f"grants that widen: {len(rows)}", "bold", "red"), *columns(rows, indent="  "), ""]
 
 

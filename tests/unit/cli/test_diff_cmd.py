@@ -189,6 +189,17 @@ def test_a_plan_older_than_its_job_is_planned_anew_and_said(
 
 
 @pytest.mark.usefixtures("git")
+def test_what_grew_comes_before_what_a_new_job_brings(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = folder / "jobs"
+    (jobs / "another.yaml").write_text(JOB.replace("name: train", "name: another"))
+    edit(jobs / "train.yaml", "s3://acme-data/web/", "s3://acme-data/")
+    assert call(["diff", "--base", "main", "--json"]) == 0
+    origins = [f["origin"].split("--")[0] for f in json.loads(capsys.readouterr().out)["widenings"]]
+    assert origins[:2] == ["acc-train", "acc-train"]
+    assert set(origins[2:]) == {"acc-another"}
+
+
+@pytest.mark.usefixtures("git")
 def test_causes_are_told_apart(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit(folder / "jobs" / "train.yaml", "hours: 10", "hours: 20")
     edit(folder / "skyplan.yaml", "clouds: [aws]", "clouds: [aws]\nregions: [eu-*]")

@@ -128,7 +128,7 @@ def test_a_tag_that_could_not_be_read_back_is_refused(tag: str) -> None:
 
 
 def _poisoned(text: str) -> PlacementDiff:
-    diff = replace(CASES["region"], base=text, widenings=(replace(WIDER, message=text, identity=text),))
+    diff = replace(CASES["region"], base=text, widenings=(replace(WIDER, message=text, identity=text, origin=text),))
     (change,) = diff.changes
     terraform = TerraformChanges(
         file=text,
@@ -150,7 +150,7 @@ def test_a_strangers_words_open_nothing_in_markdown() -> None:
     assert text.count("<details>") == text.count("</details>") == 2
     assert re.findall(r"<(?!/?details>|/?summary>|!-- skyplan-diff )", text) == []
     cells = {line.count(" | ") for line in text.splitlines() if line.startswith("| high")}
-    assert cells == {3}
+    assert cells == {4}
 
 
 class _Tags(HTMLParser):
