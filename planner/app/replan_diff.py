@@ -19,7 +19,7 @@ from planner.migration.costing import usd
 from planner.migration.steps import steps_of
 from planner.model.digest import digest
 from planner.model.migration import MigrationDiff, MigrationReason, Standing
-from planner.placement.describe import bound, day
+from planner.placement.describe import bound, caveats
 from planner.placement.fleet import Policy
 from planner.placement.fleet import plan as place
 from planner.placement.rank import RANKED
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from planner.model.stack import StackInput
     from planner.model.workload import Workload
 
+OF_THE_MARKET = "SKY-CAT-"
 ALL = 1000
 """Ranked, before it is cut to what a plan holds, where the place that was decided on is not among the first."""
 
@@ -182,10 +183,18 @@ def remaining(workload: Workload, case: Case) -> Workload:
 
 def _with_figures(listed: Placement, d: Decided, at: int) -> Placement:
     """The plan's own placement, priced as of now, and with what the rest of the work costs there, the way to it included."""
-    shape, market = d.shape, d.shape.offers.market
+    shape = d.shape
     i = int(shape.at[at])
-    overridden = i >= 0 and bool(shape.offers.overridden[i])
-    own = listed.price_as_of if i < 0 or overridden else day(int(market.price_day[int(shape.offers.row[i])]))
+    if i >= 0:  # where a price comes from, and what is wrong with it, is today's market's to say
+        today = bound(shape.offers, i, listed.nodes)
+        said = [c for c in caveats(shape.offers, shape.workload, i) if c.code.startswith(OF_THE_MARKET)]
+        kept = [c for c in listed.caveats if not c.code.startswith(OF_THE_MARKET)]
+        listed = replace(
+            listed,
+            price_as_of=today.price_as_of,
+            price_source=today.price_source,
+            caveats=tuple(sorted({*kept, *said})),
+        )
     terms = tuple(replace(t, usd=-t.usd if t.usd is not None else None) for t in d.judged.terms_to(at))
     hours = d.judged.numbers["work_hours"] / float(shape.work_rate[at])
     hourly = usd(float(shape.price_usd_per_hour[at]))
@@ -198,7 +207,6 @@ def _with_figures(listed: Placement, d: Decided, at: int) -> Placement:
         compute_hours=usd(hours),
         finish_hours=usd(hours + float(d.judged.options.stop_hours[at])),
         terms=terms,
-        price_as_of=own,
     )
 
 

@@ -80,6 +80,7 @@ def command(
     acts = watch_real.acts(asked, setting, opened, stop, clouds=not no_refresh, apply=carry_out)
     watching = Watch(acts=acts, out=out, log=_log, stop=stop)
     try:
+        _known(jobs, {name for name in jobs if ports.record.runs(name)})
         with _stopping(stop), held(ports, LEASE, wait_seconds=0.0 if once else float("1e9")):
             _log("watching", project=setting.project.name, apply=carry_out, every_seconds=every)
             if once:
@@ -98,6 +99,17 @@ def command(
         ports.record.close()
         opened.close()
     return 0
+
+
+def _known(jobs: tuple[str, ...], names: set[str]) -> None:
+    """Raises InputError (SKY-APPLY-323) for jobs that the record does not know: a slip would be watched for ever."""
+    from planner.model.diagnostic import Diagnostic
+    from planner.model.errors import InputError
+
+    if strange := sorted(set(jobs) - names):
+        raise InputError(
+            [Diagnostic(code="SKY-APPLY-323", summary=f"no job `{name}` was ever applied") for name in strange]
+        )
 
 
 def _allowed(setting: Setting, plans_folder: Path, out: Path, *, carry_out: bool) -> None:
