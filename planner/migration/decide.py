@@ -272,7 +272,9 @@ def _net(situation: Situation, options: Options, rule: Rule) -> int | None:
     if situation.running is not None and options.available[situation.running]:
         many = float(_net_changeovers(situation, options, rule)[situation.running])
     need = situation.work_hours / options.work_rate[to]
-    return to if situation.deadline_hours < need + many * options.stop_hours[to] else None
+    # a start under way is one of the changeovers: to leave it for another gains no time
+    left = situation.deadline_hours + situation.starting_hours
+    return to if left < need + many * options.stop_hours[to] - EPSILON else None
 
 
 def _roomy(situation: Situation, gains: Gains, options: Options, rule: Rule) -> Flags:

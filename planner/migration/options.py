@@ -73,6 +73,7 @@ class Situation:
     deadline_hours   hours until its deadline; inf where it has none
     since_move_hours hours since its last voluntary move; inf where there was none
     home             the region where its newest checkpoint lies; -1 where there is none
+    starting_hours   of a start under way that are still to come; `deadline_hours` is without them
     """
 
     running: int | None
@@ -80,3 +81,4 @@ class Situation:
     deadline_hours: float
     since_move_hours: float
     home: int = -1
+    starting_hours: float = 0.0

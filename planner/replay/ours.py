@@ -90,5 +90,6 @@ class _Columns:
             deadline_hours=(seen.left - seen.starting) * market.tick_hours,
             since_move_hours=np.inf if seen.since_move < 0 else seen.since_move * market.tick_hours,
             home=seen.home,
+            starting_hours=seen.starting * market.tick_hours,
         )
         return options, situation

@@ -117,3 +117,24 @@ def test_what_is_expected_to_last_to_the_end_runs_on_with_one_changeover_of_slac
     fleeting = options(**RUNS_ON_A, lifetime_hours=[4.0, 8, 8, np.inf])
     assert decide(situation(**short), fleeting).code == "SKY-MOVE-415"
     assert decide(situation(work_hours=5.0, deadline_hours=5.1), options(**RUNS_ON_A)).code == "SKY-MOVE-415"
+
+
+def test_a_start_under_way_is_one_of_the_changeovers():
+    columns = RUNS_ON_A | {"stop_hours": [0, 0.5, 0.5, 0.5]}
+    tight = {"work_hours": 30.0, "deadline_hours": 30.7}
+    assert decide(situation(**tight), options(**columns)).code == "SKY-MOVE-415"
+    assert decide(situation(**tight, starting_hours=0.4), options(**columns)).word is Word.STAY
+
+
+def test_a_move_that_gains_now_and_costs_slack_that_is_dear_stays():
+    columns = RUNS_ON_A | {
+        "usd_per_hour": [1, 0.8, 1, 6],
+        "usual_usd_per_hour": [0.8, 0.8, 1, 6],
+        "stop_hours": [0, 0.5, 0.5, 0.5],
+        "start_usd": [0, 0.4, 1.5, 3],
+        "lifetime_hours": [20, 6, 8, np.inf],
+        "fresh_hours": [3, 3, 3, np.inf],
+    }
+    roomy, scarce = situation(deadline_hours=math.inf), situation(deadline_hours=26.5)
+    assert decide(roomy, options(**columns)).word is Word.MOVE
+    assert decide(scarce, options(**columns)).word is Word.STAY
