@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "1.0"
 _SERIES_PARTS: Final = 5
+_END: Final = us(datetime(2100, 1, 1, tzinfo=UTC))
 
 
 def snapshot_text(told: Told) -> str:
@@ -76,7 +77,7 @@ def read_snapshot(path: Path, *, shown: str, at: datetime | None, least: str) ->
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError([Diagnostic(code="SKY-SPEC-101", summary=why, location=Location(shown))]) from error
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also a number that is too long to be read
         where = Location(shown, getattr(error, "lineno", 1), getattr(error, "colno", 1))
         raise InputError([Diagnostic(code="SKY-CAT-101", summary="not JSON", location=where)]) from error
     try:
@@ -107,6 +108,10 @@ def _parsed(body: Any, shown: str) -> Told:
     )
     if len({row[0] for row in rows}) != len(rows):
         raise ValueError("a series stands twice")
+    known = _us(body["as_of"])
+    told = [at for row in rows for at in row[3:5]] + [_us(s["at"]) for s in (*body["capacity"], *body["failures"])]
+    if not all(0 <= at <= known < _END for at in (*told, 0)):
+        raise ValueError("a moment before 1970 or after `as_of`, or that after 2099")
     columns = [np.array([row[k] for row in rows], dtype=np.int64) for k in range(1, 5)]
     return Told(
         at=moment(body["as_of"]),
@@ -135,7 +140,7 @@ def _seen(row: Mapping[str, str]) -> Seen:
 
 
 def _series(text: str) -> str:
-    if len(text.split("/")) != _SERIES_PARTS:
+    if len(text.split("/")) != _SERIES_PARTS or not text.isprintable():
         raise ValueError(f"{text!r} is no series")
     return text
 

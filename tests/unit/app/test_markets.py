@@ -204,6 +204,12 @@ def test_a_snapshot_says_what_the_record_said(catalog: Market, history: History)
         ("p5.48xlarge/", ""),
         ('"prices"', '"cost"'),
         ("2026-11", "11"),
+        ("2026-11", "0001-11"),
+        ("2026-11", "9999-11"),
+        ('"at": "2026-11', '"at": "2027-11'),
+        ('"seen": "2026-11', '"seen": "2027-11'),
+        ("spot", "spot\\u0000"),
+        ('"17"', "9" * 5000),
         ("}\n", ""),
     ],
 )
