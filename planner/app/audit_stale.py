@@ -43,10 +43,12 @@ def stale(plans: Iterable[PlanSource], around: Around, tree: Tree) -> Iterator[D
 
 def _digest(name: str, file: Path, around: Around, tree: Tree) -> str | None:
     """Of the job as its file has it now, narrowed to the project, as a plan keeps it.  Raises InputError."""
-    from planner.spec.job import parse_jobs  # noqa: PLC0415 - yaml
+    from planner.spec.foreign import parse_any  # noqa: PLC0415 - yaml
+    from planner.spec.foreign.shelf import shelf_of  # noqa: PLC0415 - yaml
     from planner.spec.limits import narrow  # noqa: PLC0415 - yaml
 
-    jobs, problems = parse_jobs(tree.text(file), str(file), words_of(around.market()), around.project)
+    words = words_of(around.market())
+    jobs, problems = parse_any(tree.text(file), str(file), words, around.project, shelf_of(around.market(), words))
     job = next((j for j in jobs if j.name == name), None)
     if job is not None:
         return digest(workload_document(narrow(job, around.project)[0]))

@@ -142,7 +142,8 @@ def _lacking(plan: PlacementPlan, p: Placement, project: Project, own_credential
 
 def _job_digest(plan: PlacementPlan, given: Setting) -> str | None:
     """Of the job as its file has it now, narrowed to the project; None where it is not there."""
-    from planner.spec.job import parse_jobs  # noqa: PLC0415 - yaml
+    from planner.spec.foreign import parse_any  # noqa: PLC0415 - yaml
+    from planner.spec.foreign.shelf import shelf_of  # noqa: PLC0415 - yaml
     from planner.spec.limits import narrow  # noqa: PLC0415 - yaml
 
     file = Path(plan.inputs["job"]["file"])
@@ -150,7 +151,8 @@ def _job_digest(plan: PlacementPlan, given: Setting) -> str | None:
         text = inputs.read_text(file)
     except InputError:
         return None
-    jobs, problems = parse_jobs(text, str(file), words_of(given.market), given.project)
+    words = words_of(given.market)
+    jobs, problems = parse_any(text, str(file), words, given.project, shelf_of(given.market, words))
     job = next((j for j in jobs if j.name == plan.name), None)
     if job is None:
         errors = [d for d in problems if d.severity is Severity.ERROR]

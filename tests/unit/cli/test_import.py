@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.app import inputs, review
 from planner.cli.entry import call
 
 SKY = """\
@@ -135,6 +136,17 @@ def test_a_skypilot_file_is_planned_as_it_is(run):
     assert "train" in out
     assert "24 hours are assumed" in err
     assert "task.yaml:2: `workdir` is not carried over" in err
+
+
+def test_a_plan_of_a_skypilot_file_is_as_old_as_that_file(run, tmp_path: Path):
+    """What apply and audit compare a plan with is read as planning read it."""
+    assert run("plan", "task.yaml", "--offline", "--out", "plans")[0] == 0
+    assert "task.yaml" not in run("audit", "--fail-on", "none")[2]
+    plan, setting = inputs.read_plan(tmp_path / "plans" / "train.plan.json"), review.setting(None, None)
+    assert review._job_digest(plan, setting) == plan.inputs["job"]["digest"]
+    (tmp_path / "task.yaml").write_text(SKY.replace("train.py", "other.py"))
+    assert review._job_digest(plan, setting) != plan.inputs["job"]["digest"]
+    assert "older than task.yaml" in run("audit", "--fail-on", "none")[2]
 
 
 def test_a_skypilot_file_that_cannot_be_planned_says_why_at_its_line(run, tmp_path: Path):
