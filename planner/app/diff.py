@@ -24,7 +24,7 @@ from planner.app.diff_read import Reader, Side
 from planner.app.diff_terraform import read_terraform_plan
 from planner.app.diff_widening import widened
 from planner.model.change import Action, Amount, Change, PlacementDiff, Sides, TerraformChanges
-from planner.model.diagnostic import Diagnostic, Location, ordered
+from planner.model.diagnostic import Diagnostic, Location, Severity, ordered
 from planner.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,11 +76,16 @@ def run(request: Request, advance: Advance = lambda _: None) -> PlacementDiff:
     reader = Reader()
     problems = reader.problems
     sides: list[Side] = []
+    lost: list[Diagnostic] = []
     for read in (_base, _head):
         try:
             sides.append(read(request, reader, advance))
         except InputError as error:
             problems += error.diagnostics
+            continue
+        if request.base_revision and read is _base:
+            lost += _softened(problems)
+            problems.clear()
     terraform: list[TerraformChanges] = []
     for path in request.terraform:
         advance(f"reading {inputs.shown(path)}")
@@ -92,7 +97,7 @@ def run(request: Request, advance: Advance = lambda _: None) -> PlacementDiff:
         raise InputError(ordered(problems))
     base, head = sides
     around = _Around(request, base, head)
-    told = _planned(around, request, advance)
+    told = [*lost, *_planned(around, request, advance)]
     advance("comparing")
     changes = tuple(_changes(base, head))
     if request.attribute:
@@ -116,7 +121,7 @@ def run(request: Request, advance: Advance = lambda _: None) -> PlacementDiff:
         egress=summed(c.egress for c in changes),
         snapshots=_snapshots((*base.plans.values(), *head.plans.values())),
         inputs={"base": _named(base), "head": _named(head)},
-        warnings=ordered([*told, *rights.told]),
+        warnings=ordered([*told, *around.lost, *rights.told]),
     )
 
 
@@ -127,6 +132,7 @@ class _Around:
         self._request = request
         self.sides = (base, head)
         self.is_read = False
+        self.lost: list[Diagnostic] = []
 
     @cached_property
     def market(self) -> Market:
@@ -139,14 +145,22 @@ class _Around:
         from planner.app.diff_replan import read_jobs, read_project  # noqa: PLC0415 - numpy
 
         problems: list[Diagnostic] = []
-        found: list[Setting] = []
-        for side in self.sides:
-            project, file = read_project(side, self._project_file(side), self.market, problems)
-            found.append(read_jobs(side, project, file, self.market, problems))
+        old: list[Diagnostic] = []
+        base, head = self.sides
+        project, file = read_project(head, self._project_file(head), self.market, problems)
+        after = read_jobs(head, project, file, self.market, problems)
+        was, was_file = read_project(base, self._project_file(base), self.market, old)
+        if old and self._request.base_revision:
+            was, was_file = project, file  # the defaults are further from what it was than the head's is
+        before = read_jobs(base, was, was_file, self.market, old)
+        if self._request.base_revision:
+            self.lost += _softened(old)
+        else:
+            problems += old
         if problems:
             raise InputError(ordered(problems))
         self.is_read = True
-        return found[0], found[1]
+        return before, after
 
     @cached_property
     def ground(self) -> Ground:
@@ -242,6 +256,13 @@ def with_migration(change: Change, before: MigrationDiff | None, after: Migratio
         hourly = Sides(before=Amount(usd=was or Decimal(0), at_least=was is None), after=Amount(usd=to))
         return replace(change, action=Action.MIGRATE, reason=reason, migration=after, hourly=hourly)
     return replace(change, migration=after)
+
+
+def _softened(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """What a revision holds is not to be mended by who changes what comes after it, and a change that mends it must be shown."""
+    return [
+        replace(d, severity=Severity.WARNING, summary=f"in the base: {d.summary}; it counts as absent") for d in found
+    ]
 
 
 def _grown_first(findings: tuple[Finding, ...], changes: Iterable[Change]) -> tuple[Finding, ...]:

@@ -83,7 +83,9 @@ def read_jobs(side: Side, project: Project, file: str | None, market: Market, pr
         except InputError as error:
             problems += _at(side, error.diagnostics)
             continue
-        problems += _at(side, [d for d in told if d.severity is Severity.ERROR])
+        if errors := [d for d in told if d.severity is Severity.ERROR]:
+            problems += _at(side, errors)  # a job with an error in it may lack the wrong fields
+            continue
         for workload in found:
             if workload.name in jobs:
                 summary = f"job `{workload.name}` stands in {jobs[workload.name].file} too"

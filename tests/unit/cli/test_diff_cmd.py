@@ -210,14 +210,31 @@ def test_causes_are_told_apart(folder: Path, capsys: pytest.CaptureFixture[str])
     assert shares == pytest.approx(float(change["total_usd"]["difference"]["usd"]), abs=1e-4)
 
 
-def test_every_problem_of_both_sides_has_its_place(folder: Path, git: Git, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_base_has_wrong_is_told_and_stops_no_change_that_mends_it(
+    folder: Path, git: Git, capsys: pytest.CaptureFixture[str]
+) -> None:
     edit(folder / "jobs" / "train.yaml", "hours: 10", "hours: many")
-    git("commit", "-aqm", "two")
-    edit(folder / "jobs" / "train.yaml", '{ref: "ghcr.io/acme/train:1", size: 18GB}', "[]")
+    (folder / "plans").mkdir()
+    (folder / "plans" / "other.plan.json").write_text("{\n]")
+    git("add", "-A")
+    git("commit", "-qm", "two")
+    edit(folder / "jobs" / "train.yaml", "hours: many", "hours: 10")
+    (folder / "plans" / "other.plan.json").unlink()
+    assert call(["diff", "--base", "main", "--json"]) == 0
+    found = capsys.readouterr()
+    assert "jobs/train.yaml:3: in the base: in main" in found.err
+    assert "plans/other.plan.json:2: in the base" in found.err
+    assert json.loads(found.out)["changes"][0]["action"] == "create"
+
+
+@pytest.mark.usefixtures("git")
+def test_every_problem_of_the_head_has_its_place(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(folder / "jobs" / "train.yaml", "hours: 10", "hours: many")
+    edit(folder / "skyplan.yaml", "stop_after: 21d", "stop_after: never")
     assert call(["diff", "--base", "main"]) == 1
     err = capsys.readouterr().err
-    assert "jobs/train.yaml:3: in main" in err
-    assert "jobs/train.yaml:4: in working tree" in err
+    assert "jobs/train.yaml:3: in working tree" in err
+    assert "skyplan.yaml:5: in working tree" in err
 
 
 @pytest.mark.usefixtures("git")
