@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from planner.cli import options
+from planner.cli.numbers import Finite
 
 #: `-P`: a `modules` folder where the user stands is not ours
 _PROGRAM: Final = (sys.executable, "-P", "-m", "modules.agent")
@@ -73,7 +74,7 @@ def pack(file: str) -> None:
 )
 @click.option(
     "--hours",
-    type=click.FloatRange(0, 168, min_open=True),
+    type=Finite(0, 168, min_open=True),
     default=1.0,
     show_default=True,
     help="Until when the node must have joined.",

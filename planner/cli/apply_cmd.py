@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from planner.cli import options
+from planner.cli.numbers import Finite
 
 if TYPE_CHECKING:
     from planner.app.apply import Applied
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 LEASE_TIMEOUT = click.option(
     "--lease-timeout",
-    type=click.FloatRange(0),
+    type=Finite(0),
     default=0.0,
     show_default=True,
     metavar="SECONDS",

@@ -10,6 +10,7 @@ import click
 
 from planner.cli import options
 from planner.cli.apply_cmd import AUTO_APPROVE, LEASE_TIMEOUT, QUIET
+from planner.cli.numbers import Finite
 
 if TYPE_CHECKING:
     from planner.app.migrate import Migrated
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(1),
+    type=Finite(1),
     metavar="SECONDS",
     help="How long to wait for the checkpoint, the cut and the first progress, each [default: 900, 1800, 3600].",
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from planner.cli import options
+from planner.cli.numbers import Finite
 
 
 @click.command("offers")
@@ -19,7 +20,7 @@ from planner.cli import options
 @click.option("--region", multiple=True, help="Globs allowed.")
 @click.option(
     "--hours",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Finite(min=0, min_open=True),
     default=24.0,
     show_default=True,
     help="Work on the first accelerator named.",

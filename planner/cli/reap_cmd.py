@@ -10,6 +10,7 @@ import click
 
 from planner.cli import options
 from planner.cli.apply_cmd import QUIET
+from planner.cli.numbers import Finite
 
 CLOUDS = ("aws", "gcp", "azure", "nebius")
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--once", is_flag=True, help="One pass, then exit.")
 @click.option(
     "--every",
-    type=click.FloatRange(1),
+    type=Finite(1),
     default=60.0,
     show_default=True,
     metavar="SECONDS",

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from planner.cli.numbers import Finite
+
 if TYPE_CHECKING:
     from types import FrameType
 
@@ -42,7 +44,7 @@ _LISTEN = re.compile(r"([0-9.]+|localhost):([0-9]{1,5})", re.ASCII)
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Finite(min=0, min_open=True),
     default=1800.0,
     show_default=True,
     metavar="SECONDS",

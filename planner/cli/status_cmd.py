@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from planner.cli import options
+from planner.cli.numbers import Finite
 
 if TYPE_CHECKING:
     from planner.app.watching import JobView
@@ -23,9 +24,7 @@ HOME_AND_CLEAR = "\033[H\033[2J"
 @options.catalog
 @options.as_json
 @click.option("--watch", "-w", is_flag=True, help="Show it anew until interrupted.")
-@click.option(
-    "--every", type=click.FloatRange(0.2), default=2.0, show_default=True, metavar="SECONDS", help="With --watch."
-)
+@click.option("--every", type=Finite(0.2), default=2.0, show_default=True, metavar="SECONDS", help="With --watch.")
 def command(
     jobs: tuple[str, ...],
     project_file: Path | None,
