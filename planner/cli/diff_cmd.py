@@ -94,12 +94,11 @@ def command(
     plans_folder: Path,
     as_json: bool,
 ) -> int:
-    r"""Show what becomes of each job between BASE and HEAD: plan files, or folders of them.
+    """Show what becomes of each job between BASE and HEAD: plan files, or folders of them.
 
     With --base the job files and plans of a revision are read, without a checkout, and held against the working tree or --head.
 
-    \b
-    Example: skyplan diff --base origin/main --detailed-exitcode
+    Example: `skyplan diff --base origin/main --detailed-exitcode`
     """
     from planner.app import diff as comparing
 
