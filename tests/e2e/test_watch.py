@@ -16,7 +16,8 @@ from tests.e2e.runtime_bed import JOB
 from tests.e2e.test_migrate import EAST, WEST, Life, archive, life
 from tests.emulators.aws_lists import product
 
-pytestmark = pytest.mark.terraform
+#: minutes of real Terraform; what moves and what kills it is in test_migrate.py each time
+pytestmark = [pytest.mark.terraform, pytest.mark.full]
 __all__ = ["archive", "life"]
 TYPE = "g4dn.xlarge"
 
