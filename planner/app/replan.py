@@ -204,7 +204,7 @@ class _Round:
     def one(self, seen: Seen) -> Proposal | Kept | None:
         """What becomes of a job; None where its process has ended."""
         name, run, plan = seen.job.name, seen.run, self._request.plans.get(seen.job.name)
-        if run.status is RunStatus.EXITED:
+        if run.status is RunStatus.EXITED and not seen.taken:
             return None
         if seen.open_move is not None or seen.starting:
             what = f"move {seen.open_move.id} is {seen.open_move.status}" if seen.open_move else "a launch is under way"
@@ -269,6 +269,8 @@ class _Round:
         run = seen.run
         if run.status in {RunStatus.LOST, RunStatus.DEGRADED}:
             return MigrationReason.RECOVERY, f"{run.id} is {run.status.value}: its nodes are not all there any more"
+        if seen.taken and seen.notice is not None:
+            return MigrationReason.RECOVERY, f"the cloud took nodes of {run.id} back: {seen.notice.text}"
         if seen.notice is not None:
             return MigrationReason.INTERRUPTION, f"the cloud takes nodes of {run.id} back: {seen.notice.text}"
         if seen.job.name in self._withdrawn:

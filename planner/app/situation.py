@@ -64,6 +64,10 @@ class Reads(Protocol):
         """What may hold resources."""
         ...
 
+    def events(self, job: str) -> tuple[Event, ...]:
+        """Oldest first."""
+        ...
+
 
 class Looks(Protocol):
     """What nodes told, as `planner.state.newest.Looker` gives it."""
@@ -81,6 +85,7 @@ class Seen:
     starting   a launch is under way
     ends       of each generation that told steps
     notice     the cloud will take nodes of the last run
+    taken      the last run has exited because the cloud took its nodes, not because the job came to its end
     """
 
     job: Job
@@ -90,6 +95,7 @@ class Seen:
     checkpoint: Checkpoint | None
     notice: Event | None
     moves: tuple[Move, ...]
+    taken: bool = False
 
     @property
     def run(self) -> Run:
@@ -170,11 +176,21 @@ def look(record: Reads, told: Looks, names: Sequence[str] = ()) -> tuple[Seen, .
                 starting=runs[job.name][-1].status is RunStatus.STARTING,
                 ends=ends,
                 checkpoint=newest.checkpoints.get(job.name),
-                notice=newest.notices.get((job.name, mine[-1].generation)),
+                notice=(notice := newest.notices.get((job.name, mine[-1].generation))),
+                taken=notice is not None and _taken(record, mine[-1]),
                 moves=tuple(moves.get(job.name, ())),
             )
         )
     return tuple(out)
+
+
+def _taken(record: Reads, run: Run) -> bool:
+    """An agent that its machine's end stops ends the job too, which then exits like any other."""
+    from planner.state.moves import own_end  # noqa: PLC0415 - sqlalchemy; only of a run that exited after a notice
+
+    if run.status is not RunStatus.EXITED:
+        return False
+    return not own_end((e.kind, e.text) for e in record.events(run.job) if e.generation == run.generation)
 
 
 def left(seen: Seen, workload: Workload, rate_of: Callable[[Run], float], now: datetime) -> Left:

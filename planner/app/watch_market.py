@@ -121,7 +121,6 @@ class Watch:
     def run(self, every_seconds: float, tell: Callable[[Round], None]) -> None:
         """Round after round until it is stopped; moves that are under way are left at the next moment where they can be gone on with."""
         try:
-            self._go_on()
             while not self.stop.is_set():
                 try:
                     tell(self.round())
@@ -134,7 +133,6 @@ class Watch:
     def once(self) -> tuple[Round, bool]:
         """One round, and its moves to their end; whether all went well.  Raises what the round raises."""
         try:
-            self._go_on()
             done = self.round()
             results = [self._result(job) for job in sorted(self._moves)]
             return done, not any(problems for _, _, problems in (*done.finished, *results))
@@ -146,9 +144,11 @@ class Watch:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _go_on(self) -> None:
-        """What an earlier process began."""
+        """Moves that are open and that no thread of ours carries out."""
         if self.acts.carry_out is not None:
             for job in self.acts.unfinished():
+                if job in self._moves:
+                    continue
                 self.log("goes-on", job=job)
                 self._start(job, None)
 
@@ -159,6 +159,7 @@ class Watch:
         refreshed, warnings = self.acts.refresh(begun) if self.acts.refresh else (None, ())
         lost = tuple(self.acts.look()) if self.acts.look else ()
         finished = [self._result(job) for job, move in sorted(self._moves.items()) if move.done()]
+        self._go_on()  # what an earlier process began, and what ended in an error: its new nodes are paid for
         at = self.now()
         found = self.acts.decide(at, False)
         started, proposed = self._act(found, at)

@@ -111,7 +111,7 @@ class _Real:
         newest = {r.job: r for r in self._open.record.runs() if not wanted or r.job in wanted}
         found: list[Place] = []
         for run in newest.values():
-            if run.status in {RunStatus.ENDED, RunStatus.EXITED}:
+            if run.status is RunStatus.ENDED:
                 continue
             allows = workload_from_document(plans[run.job].job).constraints if run.job in plans else None
             found.append(Place(cloud=run.cloud, region=run.region, allows=allows))

@@ -87,6 +87,7 @@ class Told:
     ends: dict[tuple[str, int], Ends] = field(default_factory=dict)
     checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
     notices: dict[tuple[str, int], Event] = field(default_factory=dict)
+    events_: list[Event] = field(default_factory=list)
 
     def jobs(self) -> tuple[RecordJob, ...]:
         return tuple(self.jobs_)
@@ -102,6 +103,9 @@ class Told:
 
     def attempts(self, job: str | None = None) -> tuple[Attempt, ...]:
         return tuple(a for a in self.attempts_ if job in {None, a.job})
+
+    def events(self, job: str) -> tuple[Event, ...]:
+        return tuple(e for e in self.events_ if e.job == job)
 
     def newest(self, runs: Sequence[tuple[str, int]]) -> Newest:
         return Newest(

@@ -232,6 +232,26 @@ def test_a_notice_needs_no_saving() -> None:
     assert [s.key for s in diff.steps][:2] == ["ask", "launch"]
 
 
+def test_a_job_that_ended_because_the_cloud_took_its_nodes_is_placed_again() -> None:
+    """The agent stops the job at its machine's end, and the job exits like any other."""
+
+    def told(kind: str, text: str) -> Event:
+        return Event(job="train", generation=1, at=stamp(NOW), kind=kind, text=text)
+
+    bench = Bench(market=market_of(10, 11))
+    notice = told("notice", "r00: spot until X (SKY-RUN-518)")
+    bench.told.notices = {("train", 1): notice}
+    bench.replace_run(status=RunStatus.EXITED)
+    end = [told("exit", "r00: code 143"), told("exited", "train-g1 exited with code 143")]
+    bench.told.events_ = [notice, told("node-stopping", "r00: the agent got SIGTERM"), *end]
+    (diff,) = bench.replan().diffs
+    assert diff.reason is MigrationReason.RECOVERY
+    assert "the cloud took nodes of train-g1 back" in diff.text
+    # a job that came to its end by itself after the notice is over
+    bench.told.events_ = [notice, told("node-stopping", "r00: it was done"), *end]
+    assert bench.replan().diffs == ()
+
+
 def test_reclaimed_nodes_go_first_where_they_may_go_at_once() -> None:
     given = {"market": market_of(10, 11, north=4.0), "at_planning": market_of()}
     bench = Bench(**given)
