@@ -85,12 +85,17 @@ def decide(situation: Situation, options: Options, rule: Rule = DEFAULT) -> Deci
 
 
 def failing(situation: Situation, options: Options, index: int, rule: Rule = DEFAULT) -> tuple[str, dict[str, float]]:
-    """Why a running job does not move to this option: the first term that fails, and its numbers; SKY-MOVE-413 where none does."""
+    """Why a running job does not move to this option: the first term that fails, and its numbers.
+
+    Where each holds by itself it is the slack (SKY-MOVE-405): to the end the move would cost more than it gains over the next hours.
+    """
     running = situation.running
     if running is None or index == running:
         return BEST, {}
     gains = gains_of(situation, options, rule, running)
-    return _failing(situation, options, index, rule, gains=gains, roomy=_roomy(situation, gains, options, rule))
+    roomy = _roomy(situation, gains, options, rule)
+    code, numbers = _failing(situation, options, index, rule, gains=gains, roomy=roomy)
+    return SHORT if code == SAVES else code, numbers
 
 
 def _failing(
