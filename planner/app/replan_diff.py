@@ -7,7 +7,7 @@ runs as one more candidate.  Nothing is written here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +36,12 @@ if TYPE_CHECKING:
     from planner.migration.costing import Shape
     from planner.model.grants import Grant
     from planner.model.ledger import AvailabilityMemory, Ledger
-    from planner.model.plan import Placement, PlacementPlan
+    from planner.model.plan import Caveat, Placement, PlacementPlan
     from planner.model.record import Run, Stack
     from planner.model.stack import StackInput
     from planner.model.workload import Workload
+
+    Origin = tuple[str, str, tuple[Caveat, ...]]
 
 OF_THE_MARKET = "SKY-CAT-"
 ALL = 1000
@@ -57,6 +59,10 @@ class Ground:
     stacks: Mapping[tuple[str, int], Sequence[Stack]]
     record_digest: str
     synth: Callable[[StackInput], Mapping[str, Any]] | None = None
+    # what was looked up already
+    origins: dict[tuple[int, int], tuple[Shape, Origin]] = field(
+        default_factory=dict["tuple[int, int]", "tuple[Shape, Origin]"]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +101,7 @@ def propose(d: Decided, ground: Ground) -> Proposal:
     plan = reviewed if in_plan else _ranked_anew(d, ground, names)
     listed = {p.offer_id: p for p in plan.ranked}
     places = {shape.names[i]: i for i in judged.to}
-    to = tuple(_with_figures(listed[n], d, places[n]) for n in names if n in listed)
+    to = tuple(_with_figures(listed[n], d, places[n], ground) for n in names if n in listed)
     plan_digest = plan.digest
     stop = judged.stop_hours[judged.to[0]] * 60
     standing = _standing(case, shape, seen)
@@ -181,20 +187,14 @@ def remaining(workload: Workload, case: Case) -> Workload:
     return replace(workload, work=work, data=data, constraints=limits)
 
 
-def _with_figures(listed: Placement, d: Decided, at: int) -> Placement:
+def _with_figures(listed: Placement, d: Decided, at: int, ground: Ground) -> Placement:
     """The plan's own placement, priced as of now, and with what the rest of the work costs there, the way to it included."""
     shape = d.shape
     i = int(shape.at[at])
     if i >= 0:  # where a price comes from, and what is wrong with it, is today's market's to say
-        today = bound(shape.offers, i, listed.nodes)
-        said = [c for c in caveats(shape.offers, shape.workload, i) if c.code.startswith(OF_THE_MARKET)]
+        as_of, source, said = _origin(shape, i, ground)
         kept = [c for c in listed.caveats if not c.code.startswith(OF_THE_MARKET)]
-        listed = replace(
-            listed,
-            price_as_of=today.price_as_of,
-            price_source=today.price_source,
-            caveats=tuple(sorted({*kept, *said})),
-        )
+        listed = replace(listed, price_as_of=as_of, price_source=source, caveats=tuple(sorted({*kept, *said})))
     terms = tuple(replace(t, usd=-t.usd if t.usd is not None else None) for t in d.judged.terms_to(at))
     hours = d.judged.numbers["work_hours"] / float(shape.work_rate[at])
     hourly = usd(float(shape.price_usd_per_hour[at]))
@@ -208,6 +208,17 @@ def _with_figures(listed: Placement, d: Decided, at: int) -> Placement:
         finish_hours=usd(hours + float(d.judged.options.stop_hours[at])),
         terms=terms,
     )
+
+
+def _origin(shape: Shape, i: int, ground: Ground) -> Origin:
+    """Of an offer: as of when its price is, from where, and what is wrong with it.  The same for all jobs of a shape."""
+    key = (id(shape), i)
+    if key not in ground.origins:
+        today = bound(shape.offers, i, 1)
+        said = tuple(c for c in caveats(shape.offers, shape.workload, i) if c.code.startswith(OF_THE_MARKET))
+        # the shape itself is kept, so that no other one comes to have its number
+        ground.origins[key] = (shape, (today.price_as_of, today.price_source, said))
+    return ground.origins[key][1]
 
 
 def _standing(case: Case, shape: Shape, seen: Seen) -> Standing:
