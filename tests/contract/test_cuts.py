@@ -1,4 +1,4 @@
-"""From where a generation starts, on both databases: the file's step wins over the record, and nobody who is fenced, foreign or forging has a say."""
+"""From where a generation starts, on both databases: the file's step wins over the record, and nobody who is fenced, foreign or forging has a say (R15, R16)."""
 
 from __future__ import annotations
 

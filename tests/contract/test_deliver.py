@@ -1,4 +1,4 @@
-"""Reports, on both databases: each item exactly once, whatever is sent twice, at once or in a wrong shape."""
+"""Reports, on both databases: each item exactly once, whatever is sent twice, at once or in a wrong shape (R13, R16)."""
 
 from __future__ import annotations
 

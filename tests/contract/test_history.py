@@ -1,4 +1,4 @@
-"""Prices, capacity, quotas and moves as they are kept, on both databases."""
+"""Prices, capacity, quotas and moves as they are kept, on both databases (R20)."""
 
 from __future__ import annotations
 

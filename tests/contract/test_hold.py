@@ -1,4 +1,4 @@
-"""The hold, on both databases: a generation that a move has launched fences nobody before the old one's checkpoint is durable, and what is given up never can."""
+"""The hold, on both databases: a generation that a move has launched fences nobody before the old one's checkpoint is durable, and what is given up never can (R16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real command line, Terraform, AWS provider and CDK against an emulated AWS.  What is there is asked of its API, never of Terraform.
+"""The real command line, Terraform, AWS provider and CDK against an emulated AWS.  What is there is asked of its API, never of Terraform (R22, R24).
 
 Each step holds only its own identity of the foundation, and every call is judged (`tests/e2e/identities.py`).
 """

@@ -1,4 +1,4 @@
-"""`skyplan broker` as a process: nodes that prove themselves get leases by the real AWS SDK, and a stolen lease opens its prefix and nothing else.
+"""`skyplan broker` as a process: nodes that prove themselves get leases by the real AWS SDK, and a stolen lease opens its prefix and nothing else (R06).
 
 The store and STS are ministack with its own access control; the job's data role may do everything in S3 there, so that every refusal below is the lease's own.
 Nothing here was ever asked of a live cloud.

@@ -1,4 +1,4 @@
-"""Rotating credentials with real SDKs: a day of leases in seconds, the same process and the same client object throughout, and not one failed reading."""
+"""Rotating credentials with real SDKs: a day of leases in seconds, the same process and the same client object throughout, and not one failed reading (R02, R03)."""
 
 from __future__ import annotations
 

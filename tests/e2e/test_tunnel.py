@@ -1,4 +1,4 @@
-"""A tunnel between clouds for real: namespaces, the rendezvous service, the packed agent, WireGuard, and a collective through it.
+"""A tunnel between clouds for real: namespaces, the rendezvous service, the packed agent, WireGuard, and a collective through it (R11).
 
 `SKYPLAN_TEST_TORCHRUN` names a torchrun for the test with PyTorch; without it, the test interpreter's own is used where it has one.
 """

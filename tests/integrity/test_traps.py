@@ -1,4 +1,4 @@
-"""Errors in circulation and places one cannot use: none of them may win with the packaged data."""
+"""Errors in circulation and places one cannot use: none of them may win with the packaged data (R07)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold of the decision on any market: it moves for nothing less than a saving, more readily for more, seldom, and never where it may not."""
+"""What must hold of the decision on any market: it moves for nothing less than a saving, more readily for more, seldom, and never where it may not (R09, R19)."""
 
 import math
 from dataclasses import replace

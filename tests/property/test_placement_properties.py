@@ -1,4 +1,4 @@
-"""What must hold of every plan, whatever the market."""
+"""What must hold of every plan, whatever the market (R10, R12, R21)."""
 
 from __future__ import annotations
 

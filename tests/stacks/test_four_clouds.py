@@ -1,4 +1,4 @@
-"""One contract for the stacks of all four clouds, however a placement is bought and joined: what a reviewer may take for granted.
+"""One contract for the stacks of all four clouds, however a placement is bought and joined: what a reviewer may take for granted (R01, R04, R05).
 
 Held on the synthesised JSON, by `tests.stacks.checker` (the providers' schemas, references) and `tests.stacks.rules` (what no schema says).  That the
 two refuse what breaks the contract is proven in test_mutants.py.  Nothing here was run against a live cloud.

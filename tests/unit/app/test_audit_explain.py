@@ -1,4 +1,4 @@
-"""Why an identity has its rights, and rights of one identity in several places."""
+"""Why an identity has its rights, and rights of one identity in several places (R26)."""
 
 from __future__ import annotations
 

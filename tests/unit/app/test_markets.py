@@ -1,4 +1,4 @@
-"""The market made of a history: which price stands, what words about capacity mean for a plan, and that any past plan can be made again byte for byte."""
+"""The market made of a history: which price stands, what words about capacity mean for a plan, and that any past plan can be made again byte for byte (R20, R22, R24)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A move, carried out: what is there at its end, what is refused before it begins, and what turns it back."""
+"""A move, carried out: what is there at its end, what is refused before it begins, and what turns it back (R16, R25)."""
 
 from __future__ import annotations
 

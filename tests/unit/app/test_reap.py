@@ -1,4 +1,4 @@
-"""The reaper on fakes: it ends what is over and nothing else, whatever a cloud, another process or a tag says."""
+"""The reaper on fakes: it ends what is over and nothing else, whatever a cloud, another process or a tag says (R27)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clouds asked at once: what is kept, what is a warning, and that nobody waits for anybody."""
+"""Clouds asked at once: what is kept, what is a warning, and that nobody waits for anybody (R17)."""
 
 import itertools
 import threading

@@ -1,4 +1,4 @@
-"""Each reason to move, and each term that keeps a job where it is."""
+"""Each reason to move, and each term that keeps a job where it is (R09, R17, R18, R19)."""
 
 from __future__ import annotations
 

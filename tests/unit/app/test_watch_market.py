@@ -1,4 +1,4 @@
-"""The loop: what is proposed, what is carried out, what ends it."""
+"""The loop: what is proposed, what is carried out, what ends it (R17, R23)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decision's words and codes on situations small enough to reckon by hand."""
+"""The decision's words and codes on situations small enough to reckon by hand (R19)."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Placement on small markets with prices one can check by head."""
+"""Placement on small markets with prices one can check by head (R07, R08, R09, R10, R22)."""
 
 from __future__ import annotations
 

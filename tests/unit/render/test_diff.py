@@ -1,4 +1,4 @@
-"""A placement diff in a terminal, in a pull request, as JSON and as a page: held to golden files, and to what no reader may be shown."""
+"""A placement diff in a terminal, in a pull request, as JSON and as a page: held to golden files, and to what no reader may be shown (R25)."""
 
 from __future__ import annotations
 
