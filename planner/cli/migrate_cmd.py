@@ -79,7 +79,7 @@ def command(
     with progress(quiet=quiet or as_json) as tell, ending_politely():
         ports, nodes = wire.ports(setting.project, setting.market, tell), wire.runtime(setting.project)
         try:
-            if diff is None or file is None or _known(ports, diff):
+            if diff is None or file is None or revert or _known(ports, diff):
                 name = diff.job if diff is not None else job or ""
                 order = Order(job=name, diff=diff, revert=revert, waits=waits, lease_timeout=lease_timeout)
             else:

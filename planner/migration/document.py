@@ -52,6 +52,8 @@ def from_document(document: Any, file: str) -> MigrationDiff:
     """Read a diff file's JSON.  Raises InputError (SKY-MOVE-423) where it is none, of another major version, or was edited."""
     if not isinstance(document, dict) or "format_version" not in document:
         raise _refused("this is not a migration diff", file)
+    if "ranked" in document:
+        raise _refused("this is a plan, not a migration diff: `skyplan replan --out FOLDER` writes those", file)
     body: dict[str, Any] = dict(document)  # pyright: ignore[reportUnknownArgumentType]
     major = FORMAT_VERSION.partition(".")[0]
     if str(body["format_version"]).partition(".")[0] != major:

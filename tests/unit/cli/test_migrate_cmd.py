@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.app import migrate_review
 from planner.cli.entry import call
 from planner.migration.document import to_document
 from tests.unit.migration.diffs import diff
@@ -50,6 +51,22 @@ def test_an_edited_diff_is_refused(folder: Path, capsys: pytest.CaptureFixture[s
 
 def test_without_the_plan_that_it_was_made_from_it_is_stale(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert refused(["train.diff.json", "--auto-approve"], capsys) == ["SKY-MOVE-422"]
+
+
+def test_giving_up_a_move_that_never_began_begins_none(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It must not so much as look for the plan that a beginning needs."""
+    monkeypatch.setattr(migrate_review, "plan_of", lambda *_: pytest.fail("a move was about to begin"))
+    assert call(["migrate", "train.diff.json", "--revert", "--auto-approve", "--json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)["diagnostics"]
+    assert (found["code"], found["summary"]) == ("SKY-MOVE-422", "no move of `train` is under way")
+
+
+def test_a_plan_file_is_told_from_a_diff(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "train.plan.json").write_text(json.dumps({"format_version": "1.1", "job": {}, "ranked": []}))
+    assert call(["migrate", "train.plan.json"]) == 1
+    assert "this is a plan, not a migration diff" in capsys.readouterr().err
 
 
 def test_a_job_without_a_move_has_nothing_to_go_on_with(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
