@@ -153,7 +153,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-MOVE-423", "the diff is not valid or was edited", "replan"),
     ("SKY-MOVE-424", "little history: defaults stand for lifetimes", "they are replaced as the history grows"),
     ("SKY-MOVE-425", "the checkpoint was not durable in time", "nothing was cut over; see the job's checkpoints"),
-    ("SKY-MOVE-430", "a trace cannot be read", "see the line named"),
+    ("SKY-MOVE-430", "a trace cannot be read", "docs/replay.md has the forms, one of which --format can name"),
     ("SKY-MOVE-431", "a trace does not say what its numbers mean", "give --polarity available or --polarity preempted"),
     # runtime
     ("SKY-RUN-501", "no agent: nodes run the job bare", "configure `agent` in skyplan.yaml for progress and rotation"),

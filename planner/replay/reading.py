@@ -47,7 +47,13 @@ def read(
             zones += seen
             files.append(one.name)
         elif not lines or kind not in _READERS:
-            wrong = [Diagnostic(code=given.CODE, summary="no format that is known", location=Location(one.file, 1))]
+            wrong = [
+                Diagnostic(
+                    code=given.CODE,
+                    summary="of no form that is known: points, spotlake, aws-archive, events, availability",
+                    location=Location(one.file, 1),
+                )
+            ]
         else:
             looks, reader = _READERS[kind]
             if not looks(lines):
