@@ -122,6 +122,7 @@ def certificate(folder: Path) -> ssl.SSLContext:
 
 def config(folder: Path, url: str) -> Path:
     service = {"url": url, "ca_file": str(folder / "ca.pem")}
+    (folder / "token").touch(mode=0o600)
     (folder / "token").write_text("token")
     document = {
         "project": "p",
