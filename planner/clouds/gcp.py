@@ -193,23 +193,32 @@ def _instance(project: str, zone: str, found: dict[str, Any], known: dict[str, s
 def _session(where: Where) -> tuple[Any, str | None]:
     """A session with the application default credentials, or as the service account `role`; and the project that they name."""
     try:
+        from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise errors_map.missing("GCP", "google-auth and requests", "gcp") from error
+    credentials, project = credentials_of(where)
+    return retrying(AuthorizedSession(credentials), RETRIES), project
+
+
+def credentials_of(where: Where, scopes: tuple[str, ...] = SCOPES) -> tuple[Any, str | None]:
+    """The application default credentials, or the service account `role`; and the project that they name.  Raises CloudError."""
+    try:
         import google.auth  # noqa: PLC0415 - optional
         from google.auth import impersonated_credentials  # noqa: PLC0415
-        from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415
     except ImportError as error:
         raise errors_map.missing("GCP", "google-auth and requests", "gcp") from error
 
     def given() -> tuple[Any, str | None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about quota projects: a person's own credentials are fine here
-            return google.auth.default(scopes=SCOPES if where.role is None else WIDE_SCOPES)
+            return google.auth.default(scopes=scopes if where.role is None else WIDE_SCOPES)
 
     credentials, project = _signed("credentials", given)
     if where.role is not None:
         credentials = impersonated_credentials.Credentials(
-            source_credentials=credentials, target_principal=where.role, target_scopes=list(SCOPES)
+            source_credentials=credentials, target_principal=where.role, target_scopes=list(scopes)
         )
-    return retrying(AuthorizedSession(credentials), RETRIES), project
+    return credentials, project
 
 
 def _signed(operation: str, ask: Callable[[], T]) -> T:

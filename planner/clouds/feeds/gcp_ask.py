@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from planner.clouds import errors_map
 from planner.clouds.feeds.again import Again, Busy
+from planner.clouds.gcp import credentials_of
 from planner.clouds.port import Where
 from planner.clouds.rest import Refusal, Rest
 from planner.model.errors import CloudError, Unavailable
@@ -28,7 +29,6 @@ SCOPES: Final = (
     "https://www.googleapis.com/auth/compute.readonly",
     "https://www.googleapis.com/auth/cloud-billing.readonly",
 )
-WIDE_SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
 SECONDS: Final = 60.0
 ROWS: Final = 500
 SKUS: Final = 5000
@@ -47,7 +47,7 @@ class Google:
 
         project = where.account
         if credentials is None:
-            credentials, default = _credentials(where)
+            credentials, default = credentials_of(where, SCOPES)
             project = project or default
         if not project:
             raise errors_map.no_account("GCP", "project", "set `project` of the target in skyplan.yaml")
@@ -172,24 +172,3 @@ def _imported() -> tuple[Any, Any]:
     except ImportError as error:
         raise errors_map.missing("GCP", "google-auth, google-cloud-compute and requests", "gcp") from error
     return compute_v1, sessions
-
-
-def _credentials(where: Where) -> tuple[Any, str | None]:
-    """The application default credentials, or the service account `role`; and the project that they name."""
-    import google.auth  # noqa: PLC0415 - optional
-    from google.auth import exceptions, impersonated_credentials  # noqa: PLC0415
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about quota projects: a person's own credentials are fine here
-            found, project = google.auth.default(scopes=SCOPES if where.role is None else WIDE_SCOPES)
-    except exceptions.TransportError as error:
-        raise errors_map.unreachable("credentials", str(error), "GCP") from error
-    except exceptions.GoogleAuthError as error:
-        raise errors_map.no_credentials(str(error), "GCP") from error
-    if where.role is None:
-        return found, project
-    acting = impersonated_credentials.Credentials(
-        source_credentials=found, target_principal=where.role, target_scopes=list(SCOPES)
-    )
-    return acting, project
