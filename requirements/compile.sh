@@ -4,4 +4,4 @@ set -eu
 cd "$(dirname "$0")/.."
 lock() { uv pip compile pyproject.toml --generate-hashes --no-annotate --no-header --universal --no-strip-extras --python-version 3.11 --quiet "$@"; }
 lock --output-file requirements/run.txt
-lock --all-extras --group test --output-file requirements/test.txt
+lock --all-extras --group test --group docs --output-file requirements/test.txt

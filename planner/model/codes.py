@@ -75,6 +75,14 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-REJ-213", "the price is unknown or implausible", "override it in skyplan.yaml if you know it"),
     ("SKY-REJ-214", "outside the project's or the job's limits", "see `constraints` and skyplan.yaml"),
     ("SKY-REJ-215", "nodes there could not run the job", "pin an image, or keep the job's secrets in that cloud"),
+    ("SKY-REJ-216", "a job that this one must be apart from lies there", "see `anti_affinity` of both"),
+    ("SKY-REJ-217", "too few jobs of its gang can be placed", "see the others of the gang; lower `gang.least`"),
+    ("SKY-REJ-218", "the budget of the project or team is used up", "see `budgets` in skyplan.yaml"),
+    (
+        "SKY-REJ-219",
+        "it waits: jobs before it take what there is",
+        "see who holds it; raise `priority`, caps or quotas",
+    ),
     # apply
     ("SKY-APPLY-301", "the plan is not valid or was edited", "plan again"),
     ("SKY-APPLY-302", "the job or project file changed since the plan", "plan again and review"),

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Holding:
-    """`nodes` of one pool held by a job, running or planned.  `gpus` and `vcpus` are totals, for quotas."""
+    """`nodes` of one pool held by a job, running or planned.  `gpus` and `vcpus` are totals, for quotas.
+
+    usd_per_hour_ticks, usd_total_ticks  USD 0.0001, for budgets; of a job in several pools each holding has its part
+    team, apart                          whose it is; the (group, by) of its anti-affinity
+    """
 
     job: str
     pool: str
@@ -20,6 +24,10 @@ class Holding:
     gpus: int
     vcpus: int
     addresses: tuple[str, ...] = ()
+    usd_per_hour_ticks: int = 0
+    usd_total_ticks: int = 0
+    team: str = ""
+    apart: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,6 +220,15 @@ class MigrationSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What all jobs together may cost, running and planned; of these teams (globs), or of everybody.  None = no limit."""
+
+    teams: tuple[str, ...] = ("*",)
+    usd_per_hour: float | None = None
+    usd_total: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MarketSettings:
     """Where prices come from: `record` (its history, over the catalog; the catalog alone where there is none), `catalog`, or a snapshot's path."""
 
@@ -256,6 +265,7 @@ class Project:
     control_plane: ControlPlane | None = None
     migration: MigrationSettings = field(default_factory=MigrationSettings)
     market: MarketSettings = field(default_factory=MarketSettings)
+    budgets: tuple[Budget, ...] = ()
 
     @property
     def broker(self) -> str | None:

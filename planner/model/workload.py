@@ -138,6 +138,31 @@ class Constraints:
     stop_after_hours: float | None = None
 
 
+class Apart(StrEnum):
+    """How far two jobs of an anti-affinity group must lie from each other: never in one pool, zone, region or cloud."""
+
+    POOL = "pool"
+    ZONE = "zone"
+    REGION = "region"
+    CLOUD = "cloud"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class AntiAffinity:
+    """No two jobs of `group` share a `by`."""
+
+    group: str
+    by: Apart = Apart.ZONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """Jobs that are of use together only: fewer than `least` jobs of `group` placed means none is."""
+
+    group: str
+    least: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """One job.
@@ -145,6 +170,7 @@ class Workload:
     tunnel   its nodes may lie in several clouds, joined by a tunnel; never so unless the job asks
     sync_bytes, sync_seconds   of a job with a tunnel: bytes that all nodes reduce at each synchronisation (gradients, or weights of local SGD), and
                                seconds of computing between two on the job's reference hardware
+    team     whose share of scarce capacity the job counts to, and whose budget; "" = nobody's
     session  people may open a shell on its nodes by the cloud's session channel, without an open port
     """
 
@@ -167,6 +193,10 @@ class Workload:
     tunnel: bool = False
     sync_bytes: int | None = None
     sync_seconds: float | None = None
+    session: bool = False
+    team: str = ""
+    anti_affinity: tuple[AntiAffinity, ...] = ()
+    gang: Gang | None = None
 
     def secrets_in(self, cloud: str) -> tuple[SecretRef, ...]:
         """One reference per variable, in order: that of the cloud's own store where there is one, else the first."""
@@ -175,5 +205,3 @@ class Workload:
             if secret.env not in found or secret.store.startswith(f"{cloud}-"):
                 found[secret.env] = secret
         return tuple(found.values())
-
-    session: bool = False
