@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
+
+from planner.cli.options import SCHEMAS
 
 
 @click.command("schema")
-@click.argument(
-    "which", type=click.Choice(["job", "project", "server", "broker", "audit", "diff", "migration"]), default="job"
+@click.argument("which", type=click.Choice(list(SCHEMAS)), required=False)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write NAME.schema.json there instead: of every schema, or of the one that is named.",
 )
-def command(which: str) -> None:
-    """Print the JSON Schema of a job file (default), of skyplan.yaml, of server.yaml, of broker.yaml, of what `skyplan audit --json` and `skyplan diff --json` print or of a migration diff."""
+def command(which: str | None, out: Path | None) -> None:
+    """Print a JSON Schema (draft 2020-12): of job files where none is named.
+
+    Of files that people write: `job`, `project` (skyplan.yaml), `server` (server.yaml), `broker` (broker.yaml).  Of what skyplan
+    writes: the other ones.  Editors check files by them as they are typed; docs/editors.md shows how.
+    """
+    from planner.app import schemas
     from planner.cli import view
-    from planner.spec import schema
 
-    if which == "audit":
-        from planner.render import audit_json
-
-        view.put_json(audit_json.schema())
+    if out is None:
+        view.put_json(schemas.one(which or "job"))
         return
-    if which == "diff":
-        from planner.render import diff_json
+    from planner.model.digest import pretty
 
-        view.put_json(diff_json.schema())
-        return
-    if which == "migration":
-        from planner.render import migration_json
-
-        view.put_json(migration_json.schema())
-        return
-    if which in {"server", "broker"}:
-        from planner.spec import schema_server
-
-        view.put_json(schema_server.server_schema() if which == "server" else schema_server.broker_schema())
-        return
-    view.put_json(schema.job_schema() if which == "job" else schema.project_schema())
+    out.mkdir(parents=True, exist_ok=True)
+    for name in [which] if which else SCHEMAS:
+        path = out / f"{name}{schemas.SUFFIX}"
+        path.write_bytes(pretty(schemas.one(name)))
+        click.echo(str(path))

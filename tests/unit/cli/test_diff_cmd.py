@@ -12,10 +12,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from planner.app import schemas
 from planner.cli.entry import call
 from planner.migration.document import to_document
 from planner.model.digest import digest, pretty
-from planner.render import diff_json
 from planner.render.diff_markdown import read_tag
 from tests.unit.app.diffing import at, plan, put, resource, terraform
 from tests.unit.migration.diffs import diff as migration_diff
@@ -83,10 +83,10 @@ def test_json_is_what_its_schema_says(folder: Path, capsys: pytest.CaptureFixtur
     put(folder / "b", plan(at("us-west-2", placed="p2222222222")), plan(at(), name="new"))
     assert call(["diff", "a", "b", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    jsonschema.Draft202012Validator(diff_json.schema()).validate(document)
+    jsonschema.Draft202012Validator(schemas.one("diff")).validate(document)
     assert {c["job"]: c["action"] for c in document["changes"]} == {"train": "migrate", "new": "create"}
     assert call(["schema", "diff"]) == 0
-    assert json.loads(capsys.readouterr().out) == diff_json.schema()
+    assert json.loads(capsys.readouterr().out) == schemas.one("diff")
 
 
 def test_several_formats_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,13 +13,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from planner.app import schemas
 from planner.app.inputs import read_plan
 from planner.app.watch_market import LEASE
 from planner.app.wire import database_url
 from planner.cli.entry import call
 from planner.migration.document import from_document
 from planner.model.record import Node, RunStatus
-from planner.render import migration_json
 from planner.state import engine
 from planner.state.record import Record
 from tests.unit.app.replanning import run_of
@@ -72,7 +72,7 @@ def test_the_files_of_a_pull_request_hold_what_was_told(capsys: pytest.CaptureFi
     told = json.loads(capsys.readouterr().out)
     file = json.loads(Path("out/migrations/train.diff.json").read_text(encoding="utf-8"))
     assert told["migrations"] == [file]
-    jsonschema.Draft202012Validator(migration_json.schema()).validate(file)
+    jsonschema.Draft202012Validator(schemas.one("migration")).validate(file)
     diff = from_document(file, "x")
     assert diff.standing.generation == 1
     plan = Path("out/plans/train.plan.json")
@@ -106,7 +106,7 @@ def test_without_a_record_nothing_runs(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_the_schema_is_published(capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["schema", "migration"]) == 0
-    assert json.loads(capsys.readouterr().out) == migration_json.schema()
+    assert json.loads(capsys.readouterr().out) == schemas.one("migration")
 
 
 @pytest.mark.usefixtures("folder")

@@ -1,0 +1,36 @@
+"""Every JSON Schema that skyplan publishes, by name.  Gives each its `$id`; what is in them stands with what they describe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from planner.render import audit_json, diff_json, migration_json
+from planner.spec import schema, schema_plan, schema_server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MAJOR = 1
+_MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
+    "job": schema.job_schema,
+    "project": schema.project_schema,
+    "server": schema_server.server_schema,
+    "broker": schema_server.broker_schema,
+    "plan": schema_plan.plan_schema,
+    "plans": schema_plan.plans_schema,
+    "diff": diff_json.schema,
+    "migration": migration_json.schema,
+    "audit": audit_json.schema,
+}
+SUFFIX = ".schema.json"
+
+
+def published() -> dict[str, dict[str, Any]]:
+    """Name -> schema, draft 2020-12, with a stable `$id`: `urn:skyplan:schema:NAME:1`, the number being the format's major version."""
+    return {name: one(name) for name in _MAKERS}
+
+
+def one(name: str) -> dict[str, Any]:
+    """The schema of that name.  Raises KeyError."""
+    made = _MAKERS[name]()
+    return {"$schema": made["$schema"], "$id": f"urn:skyplan:schema:{name}:{_MAJOR}"} | made
