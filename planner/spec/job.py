@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.model.diagnostic import Diagnostic, Location, ordered
 from planner.model.workload import Workload
-from planner.spec import parts
+from planner.spec import fleet, parts
 from planner.spec.contradictions import contradictions
 from planner.spec.fields import Fields, Report
 from planner.spec.limits import narrow
@@ -73,6 +73,7 @@ def _job(node: Node, words: Words, project: Project, shared: Report) -> Workload
         contradictions(job, words, report)
         job, outside = narrow(job, project, report.places)
         report.problems += outside
+        fleet.in_a_budget(job, project.budgets, report)
     shared.problems += report.problems
     return job
 
@@ -89,6 +90,7 @@ def _workload(f: Fields, words: Words) -> Workload | None:
     tags = parts.tags(f)
     priority = f.read("priority", lambda text: integer(text, -1_000_000, 1_000_000))
     (tunnel, sync), session = parts.tunnel(f), parts.session(f)
+    team, anti_affinity, gang = fleet.team(f), fleet.anti_affinity(f), fleet.gang(f)
     if name is None or resources is None or work is None or run is None:
         return None
     return Workload(
@@ -112,4 +114,7 @@ def _workload(f: Fields, words: Words) -> Workload | None:
         sync_bytes=sync.size_bytes,
         sync_seconds=sync.every_seconds,
         session=session,
+        team=team,
+        anti_affinity=anti_affinity,
+        gang=gang,
     )

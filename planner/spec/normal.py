@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from planner.model.offer import CapacityType
 from planner.model.workload import (
+    AntiAffinity,
+    Apart,
     CheckpointPolicy,
     Constraints,
     Dataset,
+    Gang,
     GpuOption,
     Image,
     ObjectPrefix,
@@ -105,7 +108,14 @@ def workload_from_document(document: dict[str, Any]) -> Workload:
         sync_bytes=d.get("sync_bytes"),
         sync_seconds=_number(d.get("sync_seconds")),
         session=d.get("session", False),
+        team=d.get("team", ""),
+        anti_affinity=tuple(_anti_affinity(one) for one in d.get("anti_affinity", ())),
+        gang=Gang(**d["gang"]) if "gang" in d else None,
     )
+
+
+def _anti_affinity(d: dict[str, Any]) -> AntiAffinity:
+    return AntiAffinity(group=d["group"], by=Apart(d["by"])) if "by" in d else AntiAffinity(group=d["group"])
 
 
 def _pairs(found: dict[str, str]) -> tuple[tuple[str, str], ...]:

@@ -19,6 +19,7 @@ from planner.spec.constraints import CLOUDS, constraints
 from planner.spec.dates import moment
 from planner.spec.federation import federations
 from planner.spec.fields import Fields, Report
+from planner.spec.fleet import budgets
 from planner.spec.foundation import ci_settings
 from planner.spec.market import market_settings
 from planner.spec.migration import migration_settings
@@ -97,6 +98,7 @@ def _project(f: Fields, words: Words) -> Project:
         control_plane=_control_plane(f, agent=agent_url is not None, azure=any(t.cloud is Cloud.AZURE for t in stand)),
         migration=migration_settings(f),
         market=market_settings(f),
+        budgets=budgets(f),
     )
 
 

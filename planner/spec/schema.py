@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from planner.spec.fleet import APART, MAX_GANG, WORD
 from planner.spec.gpus import MAX_COUNT
 from planner.spec.job import NAME
 from planner.spec.mounts import FOLDER
@@ -27,6 +28,7 @@ from planner.spec.schema_words import (
     record,
     text,
     whole,
+    word,
 )
 
 EXAMPLE: Final = {
@@ -89,7 +91,19 @@ def job_schema() -> Schema:
             "enum": list(ACCESS),
             "description": "People may open a shell on the nodes by the cloud's session channel, without an open port.",
         },
-        priority=whole("Jobs planned together are placed in this order, highest first.", -1_000_000, 1_000_000),
+        priority=whole("Where there is not enough for all, jobs of higher priority go first.", -1_000_000, 1_000_000),
+        team=word(
+            "Whose share of scarce capacity and whose budget the job counts to; no tag says it.",
+            "vision",
+            pattern=f"^{WORD}$",
+        ),
+        anti_affinity=listed(_anti_affinity(), "Groups of which no two jobs may lie together."),
+        gang=record(
+            "Jobs that are of use together only: with fewer than `least` of the group placed, none is.",
+            ("group", "least"),
+            group=word("The group's name.", "sweep", pattern=f"^{WORD}$"),
+            least=whole("How many jobs of the group at least; every job of it says the same.", 1, MAX_GANG),
+        ),
     )
     return _published("skyplan job", optional(job)) | {"examples": [EXAMPLE]}
 
@@ -128,6 +142,15 @@ def _data() -> Schema:
     made = _placed("Data the job reads.", ("size",), reads=_READS, mount=mount, copy_to=copy_to)
     both: Schema = {"required": ["mount", "copy_to"], "properties": {"mount": _SAID, "copy_to": _SAID}}
     return made | {"not": both}
+
+
+def _anti_affinity() -> Schema:
+    return record(
+        "No two jobs of the group share a pool, zone, region or cloud.",
+        ("group",),
+        group=word("The group's name.", "eval", pattern=f"^{WORD}$"),
+        by={"enum": list(APART), "description": "What they may not share; zone where nothing is said."},
+    )
 
 
 def _accelerator() -> Schema:

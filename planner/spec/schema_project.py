@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from planner.spec.federation import FROM, REQUIRED, SETTINGS
+from planner.spec.fleet import TEAMS
 from planner.spec.foundation import CI_PROVIDERS, IDENTITIES
 from planner.spec.migration import APPLY
 from planner.spec.prices import KINDS
@@ -21,6 +22,7 @@ from planner.spec.schema_words import (
     record,
     text,
     whole,
+    word,
 )
 from planner.spec.targets import MAX_NETWORKS
 
@@ -43,6 +45,9 @@ def project_properties() -> dict[str, Schema]:
         "prices": listed(_price(), "Negotiated rates and discounts; the last that matches wins."),
         "reserved": listed(_reservation(), "Capacity already paid for: its marginal price is 0 while it is open."),
         "pool_cap_nodes": whole("At most so many nodes from one pool where nothing is known of it.", 1, 1_000_000),
+        "budgets": listed(
+            _budget(), "What all jobs together may cost, running and planned; a job counts to every one it matches."
+        ),
         "backend": _backend(),
         "providers": STRINGS
         | {
@@ -273,6 +278,19 @@ def _quota() -> Schema:
         max_vcpus=whole("vCPUs.", 0, 10**7),
     )
     return made | {"anyOf": [{"required": [key]} for key in ("max_nodes", "max_gpus", "max_vcpus")]}
+
+
+def _budget() -> Schema:
+    made = record(
+        "A limit to what jobs of these teams cost together.",
+        (),
+        teams=listed(
+            word("A team or a glob.", "vision", "nlp-*", pattern=f"^{TEAMS}$"), "Whose; absent means everybody's."
+        ),
+        max_usd_per_hour=MONEY | {"description": "All of them per hour, in US dollars."},
+        max_usd_total=MONEY | {"description": "Expected total cost of all of them, in US dollars."},
+    )
+    return made | {"anyOf": [{"required": ["max_usd_per_hour"]}, {"required": ["max_usd_total"]}]}
 
 
 def _price() -> Schema:

@@ -77,6 +77,11 @@ def text(description: str, *examples: str, pattern: str = "") -> Schema:
     return made | ({"examples": list(examples)} if examples else {}) | ({"pattern": pattern} if pattern else {})
 
 
+def word(description: str, *examples: str, pattern: str) -> Schema:
+    """A short name; one of digits alone YAML reads as a number."""
+    return text(description, *examples, pattern=pattern) | {"type": ["string", "integer"]}
+
+
 def whole(description: str, low: int, high: int) -> Schema:
     """A whole number."""
     return {"type": "integer", "description": description, "minimum": low, "maximum": high}

@@ -27,6 +27,9 @@ FULL_JOB = with_(
     "access: session",
     "tags: {team: llm}",
     "priority: -3",
+    "team: vision",
+    "anti_affinity: [{group: eval, by: region}, {group: blast}]",
+    "gang: {group: sweep, least: 8}",
 )
 
 

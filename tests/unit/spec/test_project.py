@@ -8,6 +8,7 @@ from planner.model.diagnostic import Severity
 from planner.model.offer import Cloud
 from planner.model.project import (
     Backend,
+    Budget,
     Federation,
     MarketSettings,
     MigrationSettings,
@@ -71,6 +72,9 @@ price_tolerance: 0.05
 tunnels: false
 migration: {threshold: 45m, horizon: 6h, cool_down: 2h, apply: reviewed}
 market: {source: prices/market.json}
+budgets:
+  - {teams: [vision, "nlp-*"], max_usd_per_hour: 400, max_usd_total: 20000}
+  - {max_usd_total: 50000}
 federation:
   - {stores: ["s3://acme-*"], from: [gcp, azure], aws_role_arn: "arn:aws:iam::012345678901:role/data"}
   - {stores: "gs://acme-tokens", from: aws, gcp_provider: PROVIDER}
@@ -156,6 +160,10 @@ def test_every_field_is_read() -> None:
         price_tolerance=0.05,
         tunnels=False,
         market=MarketSettings(source="prices/market.json"),
+        budgets=(
+            Budget(teams=("nlp-*", "vision"), usd_per_hour=400.0, usd_total=20000.0),
+            Budget(teams=("*",), usd_total=50000.0),
+        ),
         migration=MigrationSettings(threshold_hours=0.75, horizon_hours=6.0, cool_down_hours=2.0, apply="reviewed"),
         federation=(
             Federation(
