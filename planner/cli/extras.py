@@ -21,6 +21,7 @@ EXTRA_OF: Final[dict[str, str]] = {
     "fastapi": "server",
     "google": "gcp",
     "grpc": "nebius",
+    "httpx": "comment",
     "jinja2": "cdk",
     "jsii": "cdk",
     "jwt": "server",

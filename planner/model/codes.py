@@ -123,6 +123,23 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "nodes there would have no credentials for a store",
         "add `federation` in skyplan.yaml, restrict `clouds`, or --own-credentials if the job brings its own",
     ),
+    # comments in pull requests
+    (
+        "SKY-APPLY-330",
+        "no pull request or merge request is known to comment on",
+        "give --forge, --repo and --number; see docs/ci.md",
+    ),
+    ("SKY-APPLY-331", "there is no token, or the forge does not take it", "see docs/ci.md for the token it needs"),
+    ("SKY-APPLY-332", "the token may not comment there", "see docs/ci.md for the permissions, and for forks"),
+    ("SKY-APPLY-333", "the forge knows no such pull request or merge request", "check --repo and --number"),
+    ("SKY-APPLY-334", "the forge asks to wait longer than a pipeline can", "run it again later"),
+    (
+        "SKY-APPLY-335",
+        "the forge answered with an error, not at all, or with what is none of its answers",
+        "run it again; see its message",
+    ),
+    ("SKY-APPLY-336", "a token may not be sent to that address", "https://, or http:// to this machine alone"),
+    ("SKY-APPLY-337", "the text cannot be posted as a comment", "see the message"),
     # why a job moves, or does not
     (
         "SKY-MOVE-401",

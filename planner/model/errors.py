@@ -9,6 +9,7 @@ SkyplanError
 ├── Refused               what a node sent and the record does not take (planner.model.runtime)
 ├── MissingPart           an optional program or package is not installed
 ├── TerraformError        Terraform ended with an error; carries its diagnostics
+├── ForgeError            GitHub or GitLab refused, or did not answer; mapped in planner.forges
 └── CloudError            an answer of a cloud, mapped in planner.clouds
     ├── PermissionDenied
     └── Unavailable
@@ -66,6 +67,10 @@ class TerraformError(_WithDiagnostics):
     def __init__(self, diagnostics: Sequence[Diagnostic], output: str = "") -> None:
         super().__init__(diagnostics)
         self.output = output
+
+
+class ForgeError(_WithDiagnostics):
+    """What GitHub's or GitLab's API said to a comment, or that it said nothing."""
 
 
 class CloudError(_WithDiagnostics):
