@@ -140,6 +140,23 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     ("SKY-APPLY-336", "a token may not be sent to that address", "https://, or http:// to this machine alone"),
     ("SKY-APPLY-337", "the text cannot be posted as a comment", "see the message"),
+    (
+        "SKY-APPLY-345",
+        "`skyplan init` would write through a symbolic link, or over what is no file",
+        "move it away, or write that file yourself: `skyplan init --dry-run` shows its text",
+    ),
+    (
+        "SKY-APPLY-346",
+        "a check did not end in time",
+        "see what it waits for; `skyplan doctor --timeout 60` waits longer",
+    ),
+    (
+        "SKY-APPLY-347",
+        "the credentials here are for another account than the target in skyplan.yaml",
+        "change to that account's credentials, or correct the target",
+    ),
+    ("SKY-APPLY-348", "this machine's clock is wrong", "set it by NTP: clouds refuse what is signed minutes off"),
+    ("SKY-APPLY-349", "this Terraform is not one that skyplan was tried with", "install a version in the range named"),
     # why a job moves, or does not
     (
         "SKY-MOVE-401",
