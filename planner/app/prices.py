@@ -28,6 +28,7 @@ from planner.state.history_values import us
 if TYPE_CHECKING:
     from planner.app.price_files import Reading
     from planner.model.market import Market
+    from planner.model.plan import Placement
     from planner.state.history import History
     from planner.state.history_values import Steps
 
@@ -113,8 +114,12 @@ def _az_ids(market: Market) -> dict[str, str]:
 
 def past(request: offers.Request, history: History, since: datetime, until: datetime) -> Pasts:
     """What prices a request's offers had."""
-    listing = offers.run(request)
-    series = list(dict.fromkeys(series_of_offer(p.offer_id) for p in listing.placements if not p.parts))
+    return past_of(offers.run(request).placements, history, since, until)
+
+
+def past_of(placements: Sequence[Placement], history: History, since: datetime, until: datetime) -> Pasts:
+    """What prices those offers had, in their order; those of placements over several clouds are left out."""
+    series = list(dict.fromkeys(series_of_offer(p.offer_id) for p in placements if not p.parts))
     # a cloud that prices by region tells no zone's price
     regional = {name: _regional(name) for name in series}
     steps = history.changes([*series, *dict.fromkeys(regional.values())], since, until)
