@@ -209,13 +209,14 @@ def standing_plans(folder: Path) -> dict[str, PlacementPlan]:
 def holdings_of(plans: Sequence[PlacementPlan], market: Market) -> tuple[Holding, ...]:
     """What the choices of those plans hold."""
     from planner.placement.fleet import holdings  # noqa: PLC0415 - numpy
+    from planner.spec.normal import workload_from_document  # noqa: PLC0415 - beside its use
 
     known = {(t.cloud.value, t.name) for t in market.types}
     return tuple(
         held
         for p in plans
         if p.ranked and all((piece.cloud, piece.instance_type) in known for piece in p.choice.pieces)
-        for held in holdings(p.choice, market, job=p.name)
+        for held in holdings(p.choice, market, workload=workload_from_document(p.job))
     )
 
 

@@ -254,7 +254,7 @@ class _Round:
             why=why,
         )
         found = propose(decided, self.ground)
-        for held in holdings(found.diff.to[0], self._read.market, job=name):
+        for held in holdings(found.diff.to[0], self._read.market, workload=workload):
             self._taken.ledger = self._taken.ledger.plus(held)
             if (at := self._offers.pool_index.get(held.pool)) is not None:
                 self._taken.held[at] += held.nodes

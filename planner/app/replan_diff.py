@@ -184,7 +184,8 @@ def remaining(workload: Workload, case: Case) -> Workload:
     data = tuple(d if d.copy_to else replace(d, reads=d.reads * share) for d in workload.data)
     limits = replace(workload.constraints, deadline_hours=None, max_usd_total=None, stop_after_hours=None)
     work = replace(workload.work, hours=case.left.work_hours)
-    return replace(workload, work=work, data=data, constraints=limits)
+    # whether its gang comes together was decided when the job first got a place
+    return replace(workload, work=work, data=data, constraints=limits, gang=None)
 
 
 def _with_figures(listed: Placement, d: Decided, at: int, ground: Ground) -> Placement:

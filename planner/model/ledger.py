@@ -11,7 +11,7 @@ class Holding:
     """`nodes` of one pool held by a job, running or planned.  `gpus` and `vcpus` are totals, for quotas.
 
     usd_per_hour_ticks, usd_total_ticks  USD 0.0001, for budgets; of a job in several pools each holding has its part
-    team, apart                          whose it is; the (group, by) of its anti-affinity
+    team, apart, gang                    whose it is; the (group, by) of its anti-affinity; the group of its gang
     """
 
     job: str
@@ -28,6 +28,7 @@ class Holding:
     usd_total_ticks: int = 0
     team: str = ""
     apart: tuple[tuple[str, str], ...] = ()
+    gang: str = ""
 
 
 @dataclass(frozen=True, slots=True)

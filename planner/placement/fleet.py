@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from planner.model.digest import digest
+from planner.model.fleet import FleetSummary
 from planner.model.ledger import AvailabilityMemory, Holding, Ledger
+from planner.placement.cost import TICKS_PER_USD
 from planner.placement.crowd import cool_downs
 from planner.placement.describe import placement
 from planner.placement.explain import Context, notes, rejected_counts
@@ -24,8 +27,9 @@ from planner.placement.split_words import split_notes, split_placement
 from planner.placement.standing import Standing, with_standing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from planner.model.fleet import Kept, Waiting
     from planner.model.market import Market
     from planner.model.plan import Placement, RejectedCount
     from planner.model.project import Project
@@ -39,6 +43,7 @@ class Policy:
 
     unusable  by job, what its nodes could not run on; the reasons are the app's (images, secrets), the placement only obeys
     standing  by job, what it runs on: a candidate without start-up, at its current rate
+    earlier   by job, the offer that its earlier plan chose: it stays there unless another saves enough
     """
 
     project: Project
@@ -47,18 +52,36 @@ class Policy:
     top: int = RANKED
     unusable: Mapping[str, Unusable] = field(default_factory=dict[str, Unusable])
     standing: Mapping[str, Standing] = field(default_factory=dict[str, Standing])
+    earlier: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """One job's outcome.  `ranked` is empty where nothing is feasible; `context` answers "why not that"."""
+    """One job's outcome.  `ranked` is empty where nothing is feasible, and where the job waits; `context` answers "why not that".
+
+    ledger          what others than the jobs of the call hold
+    ledger_digest   of that, and of what all jobs of the call take where they are several: for `inputs`
+    waiting         the job could have a place on an empty market, and has none now
+    kept            it stays where its earlier plan put it, although another place would be a little cheaper
+    """
 
     workload: Workload
     ranked: tuple[Placement, ...]
     rejected: tuple[RejectedCount, ...]
     notes: tuple[str, ...]
     ledger: Ledger
+    ledger_digest: str
     context: Context
+    waiting: Waiting | None = None
+    kept: Kept | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """All jobs of a call, in the order they were taken, and what there is to say about them together."""
+
+    placed: tuple[Placed, ...]
+    summary: FleetSummary
 
 
 def moment(as_of: str) -> datetime:
@@ -70,8 +93,21 @@ def moment(as_of: str) -> datetime:
 def plan(
     jobs: Sequence[Workload], market: Market, ledger: Ledger, policy: Policy, offers: Offers | None = None
 ) -> tuple[Placed, ...]:
+    """As `plan_fleet`, of which it returns the jobs."""
+    return plan_fleet(jobs, market, ledger, policy, offers).placed
+
+
+def plan_fleet(  # noqa: PLR0917 - as `plan`, which has five
+    jobs: Sequence[Workload],
+    market: Market,
+    ledger: Ledger,
+    policy: Policy,
+    offers: Offers | None = None,
+    advance: Callable[[], object] | None = None,
+) -> Fleet:
     """Place every job.  The result is in the order jobs were taken: higher priority first, then by name.
 
+    `advance` is called once per job that is done, for a progress bar.
     `ledger` is what others hold; holdings of the jobs themselves are set aside first, as they are planned anew.
     `offers`: what `offers_of` makes of the same market, project and moment, where the caller has it already.
     """
@@ -107,9 +143,20 @@ def plan(
         placed = _describe(context, ledger, policy.top)
         out.append(placed)
         if placed.ranked:
-            for held in holdings(placed.ranked[0], market, job=job.name):
+            for held in holdings(placed.ranked[0], market, workload=job):
                 ledger = ledger.plus(held)
-    return tuple(out)
+        if advance is not None:
+            advance()
+    total = sum((p.ranked[0].total_usd for p in out if p.ranked), Decimal(0))
+    summary = FleetSummary(
+        jobs=len(out),
+        placed=sum(bool(p.ranked) for p in out),
+        method="one by one",
+        total_usd=total,
+        one_by_one_usd=total,
+        bound_usd=None,
+    )
+    return Fleet(placed=tuple(out), summary=summary)
 
 
 def _describe(context: Context, ledger: Ledger, top: int) -> Placed:
@@ -128,29 +175,40 @@ def _describe(context: Context, ledger: Ledger, top: int) -> Placed:
         rejected=rejected_counts(offers, job, ranking, context.cool),
         notes=split_notes(context, ranked) if may_split(job) else notes(offers, ranking, ranked),
         ledger=ledger,
+        ledger_digest=ledger_digest(ledger),
         context=context,
     )
 
 
-def holdings(p: Placement, market: Market, *, job: str) -> tuple[Holding, ...]:
-    """What a placement of `job` holds: of one pool, or of one per part."""
-    return tuple(_holding(piece, market, job=job) for piece in p.pieces)
-
-
-def _holding(p: Placement, market: Market, *, job: str) -> Holding:
-    t = next(t for t in market.types if t.cloud.value == p.cloud and t.name == p.instance_type)
-    return Holding(
-        job=job,
-        pool=p.pool,
-        instance_type=p.instance_type,
-        region=p.region,
-        target=p.target,
-        capacity=p.capacity,
-        nodes=p.nodes,
-        gpus=p.nodes * t.gpu_count,
-        vcpus=p.nodes * t.vcpus,
-        addresses=p.addresses,
-    )
+def holdings(p: Placement, market: Market, *, workload: Workload) -> tuple[Holding, ...]:
+    """What a placement of `workload` holds: of one pool, or of one per part; what it costs in total goes by the parts' rates, all of it told."""
+    pieces = p.pieces
+    hourly = [int(piece.usd_per_hour * TICKS_PER_USD) for piece in pieces]
+    total, out = int(p.total_usd * TICKS_PER_USD), list[Holding]()
+    for k, piece in enumerate(pieces):
+        t = next(t for t in market.types if t.cloud.value == piece.cloud and t.name == piece.instance_type)
+        before, upto, every = sum(hourly[:k]), sum(hourly[: k + 1]), sum(hourly)
+        part = total * upto // every - total * before // every if every else total if k == 0 else 0
+        out.append(
+            Holding(
+                job=workload.name,
+                pool=piece.pool,
+                instance_type=piece.instance_type,
+                region=piece.region,
+                target=piece.target,
+                capacity=piece.capacity,
+                nodes=piece.nodes,
+                gpus=piece.nodes * t.gpu_count,
+                vcpus=piece.nodes * t.vcpus,
+                addresses=piece.addresses,
+                usd_per_hour_ticks=hourly[k],
+                usd_total_ticks=part,
+                team=workload.team,
+                apart=tuple(sorted((a.group, a.by.value) for a in workload.anti_affinity)),
+                gang=workload.gang.group if workload.gang else "",
+            )
+        )
+    return tuple(out)
 
 
 def ledger_digest(ledger: Ledger) -> str:

@@ -360,7 +360,7 @@ def test_what_a_part_says_of_itself() -> None:
 def test_each_part_holds_of_its_own_pool_and_a_second_job_sees_it() -> None:
     m = market()
     placed = run(m, job())
-    held = holdings(choice(placed), m, job="job")
+    held = holdings(choice(placed), m, workload=job())
     assert [(h.job, h.pool, h.nodes, h.gpus) for h in held] == [
         ("job", "aws:default/us-east-1/p4de/on_demand", 1, 8),
         ("job", "gcp:default/europe-west4/a2-ultragpu-8g/on_demand", 1, 8),
