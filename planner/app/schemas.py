@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.render import audit_json, diff_json, migration_json
-from planner.spec import schema, schema_plan, schema_server
+from planner.spec import (
+    schema,
+    schema_audit,
+    schema_diff,
+    schema_listings,
+    schema_migration,
+    schema_plan,
+    schema_server,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,9 +25,11 @@ _MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
     "broker": schema_server.broker_schema,
     "plan": schema_plan.plan_schema,
     "plans": schema_plan.plans_schema,
-    "diff": diff_json.schema,
-    "migration": migration_json.schema,
-    "audit": audit_json.schema,
+    "diff": schema_diff.diff_schema,
+    "migration": schema_migration.migration_schema,
+    "audit": schema_audit.audit_schema,
+    "offers": schema_listings.offers_schema,
+    "status": schema_listings.status_schema,
 }
 SUFFIX = ".schema.json"
 

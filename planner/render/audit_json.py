@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.model.finding import Level
 from planner.render import diagnostics
 
 if TYPE_CHECKING:
@@ -90,69 +89,3 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
             for r in explanation.rights
         ],
     }
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of `document`."""
-    text: dict[str, Any] = {"type": "string"}
-    count: dict[str, Any] = {"type": "integer", "minimum": 0}
-    level: dict[str, Any] = {"enum": [level.value for level in Level]}
-    maybe: dict[str, Any] = {"type": ["string", "null"]}
-    line: dict[str, Any] = {"type": ["integer", "null"], "minimum": 1}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "skyplan audit, format 1",
-        **_object(
-            format_version={"type": "string", "pattern": r"^1\.[0-9]+$"},
-            project=text,
-            sources=_list(text),
-            base=maybe,
-            identities=_list(_object(cloud=text, name=text)),
-            summary=_object(
-                open=_object(**{one.value: count for one in Level}),
-                accepted=count,
-                standing=count,
-                failing=count,
-                unread=count,
-                refused=count,
-                fail_on={"enum": [*(one.value for one in Level), "none"]},
-            ),
-            findings=_list(
-                _object(
-                    rule={"type": "string", "pattern": "^SKY-IAM-[0-9]{3}$"},
-                    level=level,
-                    **dict.fromkeys(("cloud", "identity", "origin", "grant", "action", "resource"), text),
-                    **dict.fromkeys(("message", "evidence", "fix"), text),
-                    file=maybe,
-                    line=line,
-                    accepted=maybe,
-                    fingerprint={"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
-                )
-            ),
-            changes=_list(
-                _object(
-                    cloud=text, identity=text, kind={"enum": ["added", "removed", "widened", "changed"]}, right=text
-                )
-            ),
-            diagnostics=_list(
-                _object(
-                    code=text,
-                    severity={"enum": ["error", "warning"]},
-                    summary=text,
-                    hint=text,
-                    file=maybe,
-                    line=line,
-                    column=line,
-                )
-            ),
-        ),
-    }
-
-
-def _list(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-def _object(**properties: dict[str, Any]) -> dict[str, Any]:
-    """All named, and room for what a later minor version adds."""
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": True}

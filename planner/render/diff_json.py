@@ -1,8 +1,8 @@
-"""What `skyplan diff --json` prints, and its JSON Schema.  Fields are only ever added within a major version; texts are masked as in every output."""
+"""What `skyplan diff --json` prints.  Fields are only ever added within a major version; texts are masked as in every output; `planner.spec.schema_diff` has the schema."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from planner.model.change import FORMAT_VERSION, GLYPHS, Action, Bound
 from planner.render.diagnostics import document as diagnostics_document
@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from planner.model.grants import Grant
     from planner.model.migration import MigrationDiff
     from planner.model.plan import Placement
-
-_TEXT: Final[dict[str, Any]] = {"type": "string"}
-_TEXTS: Final[dict[str, Any]] = {"type": "array", "items": _TEXT}
-_FLAG: Final[dict[str, Any]] = {"type": "boolean"}
-_USD: Final[dict[str, Any]] = {"type": ["string", "null"], "pattern": r"^-?[0-9]+\.[0-9]{4}$"}
-_COUNT: Final[dict[str, Any]] = {"type": "integer", "minimum": 0}
 
 
 def document(diff: PlacementDiff) -> dict[str, Any]:
@@ -175,127 +169,3 @@ def _terraform(t: TerraformChanges) -> dict[str, Any]:
         "outputs": [{"name": mask(name), "action": action} for name, action in t.outputs],
         "drifted": list(map(mask, t.drifted)),
     }
-
-
-def schema() -> dict[str, Any]:
-    """Draft 2020-12."""
-    sides = {"$ref": "#/$defs/sides"}
-    grants = {"type": "array", "items": {"$ref": "#/$defs/grant"}}
-    placement = {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/placement"}]}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "skyplan placement diff",
-        "description": "One change per job. USD are text with four places; a difference with an unknown in it has none.",
-        "$defs": {
-            "difference": _object(usd=_USD, bound={"enum": [b.value for b in Bound]}),
-            "amount": _object(usd=_USD, at_least=_FLAG),
-            "sides": _object(
-                before={"$ref": "#/$defs/amount"},
-                after={"$ref": "#/$defs/amount"},
-                difference={"$ref": "#/$defs/difference"},
-            ),
-            "grant": _object(
-                identity=_TEXT, permission=_TEXT, resource=_TEXT, reason=_TEXT, conditions={"type": "object"}
-            ),
-            "placement": _placement_schema(),
-            "change": _change_schema(placement, sides, grants),
-        },
-        **_object(
-            format_version={"type": "string", "pattern": r"^1\."},
-            base=_TEXT,
-            head=_TEXT,
-            project=_TEXT,
-            valid_at=_TEXT,
-            changed=_FLAG,
-            counts=_object(**{action.value: _COUNT for action in Action}),
-            widenings=_list(
-                **dict.fromkeys(
-                    (
-                        *("rule", "level", "cloud", "identity", "origin"),
-                        *("grant", "action", "resource", "message", "fix", "accepted"),
-                    ),
-                    _TEXT,
-                )
-            ),
-            terraform=_list(
-                file=_TEXT,
-                errored=_FLAG,
-                resources=_list(address=_TEXT, action=_TEXT, because=_TEXT, previous_address=_TEXT, paths=_TEXTS),
-                outputs=_list(name=_TEXT, action=_TEXT),
-                drifted=_TEXTS,
-            ),
-            changes={"type": "array", "items": {"$ref": "#/$defs/change"}},
-            hourly_usd=sides,
-            total_usd=sides,
-            egress_usd=sides,
-            price_snapshots=_TEXTS,
-            inputs={"type": "object"},
-            warnings={"type": "array", "items": {"type": "object", "required": ["code", "severity", "summary"]}},
-        ),
-    }
-
-
-def _placement_schema() -> dict[str, Any]:
-    words = (
-        *("offer_id", "placement_id", "cloud", "target", "region", "zone"),
-        *("instance_type", "capacity", "gpu"),
-    )
-    amounts = dict.fromkeys(("usd_per_hour", "total_usd", "finish_hours"), _USD)
-    return _object(
-        **dict.fromkeys(words, _TEXT), **amounts, nodes=_COUNT, gpu_count=_COUNT, lower_bound=_FLAG, parts=_TEXTS
-    )
-
-
-def _change_schema(placement: dict[str, Any], sides: dict[str, Any], grants: dict[str, Any]) -> dict[str, Any]:
-    difference = {"$ref": "#/$defs/difference"}
-    return _object(
-        job=_TEXT,
-        action={"enum": [a.value for a in Action]},
-        glyph={"enum": list(GLYPHS.values())},
-        before=placement,
-        after=placement,
-        reason=_TEXT,
-        runner_up=placement,
-        terms_usd=_list(name=_TEXT, before=_USD, after=_USD, difference=difference, detail=_TEXT),
-        hourly_usd=sides,
-        total_usd=sides,
-        egress_usd=sides,
-        altered=_list(name=_TEXT, before=_TEXT, after=_TEXT),
-        caveats_added=_TEXTS,
-        grants_added=grants,
-        grants_removed=grants,
-        inputs_changed=_TEXTS,
-        causes=_list(what=_TEXT, moved=_FLAG, total_usd=difference, text=_TEXT),
-        other_figures=_FLAG,
-        replanned=_TEXTS,
-        migration={
-            "anyOf": [
-                {"type": "null"},
-                _object(
-                    reason=_TEXT,
-                    code=_TEXT,
-                    text=_TEXT,
-                    to=_TEXTS,
-                    stop_minutes=_USD,
-                    steps=_list(key=_TEXT, title=_TEXT, minutes=_USD, stops=_FLAG),
-                    reviewed=_FLAG,
-                    prepared=_FLAG,
-                ),
-            ]
-        },
-        file=_TEXT,
-    )
-
-
-def _object(**properties: Any) -> dict[str, Any]:
-    """Every property is always there."""
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": sorted(properties),
-        "properties": properties,
-    }
-
-
-def _list(**properties: Any) -> dict[str, Any]:
-    return {"type": "array", "items": _object(**properties)}

@@ -13,7 +13,7 @@ from planner.spec.schema_words import Schema
 USD_PATTERN: Final = r"^-?[0-9]+\.[0-9]{4}$"
 
 
-def written(description: str, *, optional: tuple[str, ...] = (), **properties: Schema) -> Schema:
+def written(description: str, optional: tuple[str, ...] = (), /, **properties: Schema) -> Schema:
     """An object: all of `properties` are there, less the `optional` ones, and others may be."""
     return {
         "type": "object",

@@ -32,7 +32,7 @@ def plan_schema() -> Schema:
     """`NAME.plan.json`."""
     body = written(
         "One job's placement plan: a pure function of its inputs, which it names by digest. `skyplan apply` refuses one that was edited.",
-        optional=("access",),
+        ("access",),
         format_version=version(),
         job=ref("job", "The job, normalised: sizes in bytes, durations in hours."),
         inputs=_inputs(),
@@ -110,7 +110,7 @@ def definitions() -> dict[str, Schema]:
 def _inputs() -> Schema:
     return written(
         "What the plan is a function of.",
-        optional=("market",),
+        ("market",),
         method=count("Version of the scoring.", 1),
         as_of=word("The moment it was planned at, UTC.", "Z$"),
         catalog=written("The prices.", digest=digest("Of them."), as_of=word("The date of the newest.")),
@@ -132,7 +132,7 @@ def _inputs() -> Schema:
 def _placement() -> Schema:
     return written(
         "A job bound to an offer.",
-        optional=("parts", "first_rank", "tunnel_addresses"),
+        ("parts", "first_rank", "tunnel_addresses"),
         rank=count("Its place in `ranked`, from 0."),
         offer_id=word("CLOUD:TARGET/REGION/ZONE/TYPE/CAPACITY; of a split job its parts joined by ` + `."),
         pool=word("The capacity it draws on, as failures and holdings are kept by."),
@@ -179,7 +179,7 @@ def grant_schema() -> Schema:
     """A right of an identity."""
     return written(
         "A right, in no cloud's own words.",
-        optional=("conditions",),
+        ("conditions",),
         identity=one_of("Who may.", *Identity),
         permission=one_of("May do what.", *Permission),
         resource=word("On what: a URI, or a word such as `instances`."),

@@ -24,7 +24,7 @@ def workload_schema() -> Schema:
         run=word("The command that starts the job on every node."),
         image=written(
             "The container image.",
-            optional=("size_bytes", "digest"),
+            ("size_bytes", "digest"),
             ref=word("By tag or digest."),
             size_bytes=count("Its size."),
             digest=word("Where the reference pins one.", "^sha256:"),
@@ -61,7 +61,7 @@ def workload_schema() -> Schema:
             "Groups whose jobs lie apart.",
             written(
                 "A group.",
-                optional=("by",),
+                ("by",),
                 group=word("Its name."),
                 by=one_of("How far apart; `zone` where it is not said.", *Apart),
             ),
@@ -87,7 +87,7 @@ def _secret(description: str) -> Schema:
 def _placed(description: str, optional: tuple[str, ...], **more: Schema) -> Schema:
     return written(
         description,
-        optional=("region", *optional),
+        ("region", *optional),
         uri=word("The prefix.", "://"),
         region=word("The bucket's region; without it egress is unknown."),
         size_bytes=count("Its size."),
@@ -99,12 +99,12 @@ def _resources() -> Schema:
     optional = ("nodes", "min_ram_gib", "min_vcpus", "disk_bytes", "capacity", "interconnect_sensitive")
     return written(
         "What one node needs, and how many nodes.",
-        optional=optional,
+        optional,
         accelerators=items(
             "Any of them, in no order.",
             written(
                 "An accelerator.",
-                optional=("model", "min_memory_gib"),
+                ("model", "min_memory_gib"),
                 count=count("GPUs per node.", 1),
                 model=word("The model."),
                 min_memory_gib=number("Or any with that much memory per GPU, GiB."),
@@ -130,4 +130,4 @@ def _constraints() -> Schema:
         "instance_types": words("Instance types that may be used, as globs."),
         "stop_after_hours": number("So long after its boot a node powers itself off."),
     }
-    return written("The job's limits.", optional=tuple(limits), **limits)
+    return written("The job's limits.", tuple(limits), **limits)

@@ -8,8 +8,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from planner.app import wire
+from planner.app import schemas, wire
 from planner.app.lease import held
 from planner.cli.entry import call
 from planner.model.record import RunStatus, stamp
@@ -17,7 +18,9 @@ from planner.model.runtime import Item, Kind, Report, Seat
 from planner.state.engine import sqlite_url
 from planner.state.runtime import Runtime
 from tests.unit.app.world import NOW, World
+from tests.unit.spec.closed import closed
 
+STATUS = Draft202012Validator(closed(schemas.one("status")))
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -112,7 +115,9 @@ def test_status_shows_how_far_a_job_is_and_what_it_cost(world: World, told: Runt
     assert head.split()[-6:] == ["STEP", "LOSS", "STEPS/S", "HEARD", "SO", "FAR"]
     assert "160  0.25        1  12 s ago" in row
     # three nodes at $10 an hour, for 1 h 2 min 52 s less the seconds before the launch
-    document = json.loads(run("status", "--json")[1])["jobs"][0]["told"]
+    printed = json.loads(run("status", "--json")[1])
+    assert list(STATUS.iter_errors(printed)) == []
+    document = printed["jobs"][0]["told"]
     assert (document["step"], document["steps_per_second"], document["heard_seconds"]) == (160, 1.0, 12.0)
     assert 31.3 < float(document["usd_so_far"]) < 31.5
 
@@ -137,7 +142,9 @@ def test_status_says_that_a_move_is_under_way_and_at_which_step(world: World, ru
 
     world.live(decide)
     assert "train: move 1 (saving) from train-g1 to train-g2: saved: the new nodes are released" in run("status")[1]
-    move = json.loads(run("status", "--json")[1])["jobs"][0]["move"]
+    printed = json.loads(run("status", "--json")[1])
+    assert list(STATUS.iter_errors(printed)) == []
+    move = printed["jobs"][0]["move"]
     assert (move["status"], move["to_generation"], move["reason"]) == ("saved", 2, "saving")
 
 

@@ -38,7 +38,7 @@ def placement(region: str = "us-west-2", zone: str = "usw2-az1", usd: str = "9.5
         differs=("RAM 1152 GiB",),
         addresses=(),
         placement_id="p0123456789",
-        grants_digest="sha256:g",
+        grants_digest=f"sha256:{'0' * 63}a",
         price_as_of="2026-11-30",
         price_source="test",
     )
@@ -82,7 +82,7 @@ def diff() -> MigrationDiff:
             MigrationStep(key="launch", title="launch the new nodes", minutes=Decimal(11)),
             MigrationStep(key="save", title="checkpoint", after=("launch",), minutes=Decimal(2), stops=True),
         ),
-        plan_digest="sha256:plan",
+        plan_digest=f"sha256:{'0' * 63}b",
         reviewed=False,
         prepared=True,
         resources_added=("cmp-train-gN: aws_instance.node",),

@@ -16,6 +16,7 @@ from planner.model.finding import Level
 from planner.render import audit_json, audit_junit, audit_markdown, audit_sarif, audit_words, comment
 from planner.render.audit_text import audit_lines
 from planner.render.text import Paint
+from planner.spec import schema_audit
 from tests.unit.render.audit_reports import CLEAN, FINDINGS, FULL, HOSTILE, finding
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "sarif-2.1.0.json").read_text())
@@ -121,13 +122,13 @@ def test_what_is_accepted_is_suppressed_in_sarif_with_its_reason() -> None:
 
 @REPORTS
 def test_json_is_valid_by_the_schema_that_is_shipped(report) -> None:
-    schema = audit_json.schema()
+    schema = schema_audit.audit_schema()
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(json.loads(json.dumps(audit_json.document(report))))
 
 
 def test_the_shipped_schema_refuses_a_lost_field_and_a_strange_level() -> None:
-    schema = Draft202012Validator(audit_json.schema())
+    schema = Draft202012Validator(schema_audit.audit_schema())
     lost, strange = audit_json.document(FULL), audit_json.document(FULL)
     del lost["findings"][0]["fix"]
     strange["findings"][0]["level"] = "fatal"
