@@ -18,10 +18,11 @@ from planner.app.lookup import (
     reservation_of,
     target_of,
 )
-from planner.app.rights import minted_identities, placement_paths, policies
-from planner.model.digest import digest, set_only
+from planner.app.rights import JobRights
+from planner.model.digest import digest_bytes
 from planner.model.offer import CapacityType, Cloud, Fabric
 from planner.model.plan import Placement, StackRef
+from planner.model.set_text import SetText
 from planner.model.stack import (
     AccessInput,
     AddressInput,
@@ -114,6 +115,36 @@ def compute_name(job: str, generation: int | str, part: str = "") -> str:
     return f"cmp-{job}-g{generation}" + (f"-{part}" if part else "")
 
 
+class Networks:
+    """The networks that stacks of many jobs share, by cloud, target and region, each with its text."""
+
+    def __init__(self, project: Project, market: Market) -> None:
+        self._project, self._market = project, market
+        self._known: dict[tuple[str, str, str], tuple[NetworkInput, str]] = {}
+
+    def at(self, placement: Placement) -> tuple[NetworkInput, str]:
+        """The input, and what a digest is made of."""
+        key = (placement.cloud, placement.target, placement.region)
+        if key not in self._known:
+            made = _network(placement, self._project, self._market)
+            self._known[key] = made, SetText().text(made)
+        return self._known[key]
+
+
+class Drawn:
+    """What the stacks of one job's placements share: worked out, and written for digests, once.
+
+    workload  as stacks know it: of whom its nodes are kept apart, and whose budget it is, nothing is made
+    """
+
+    def __init__(self, workload: Workload, project: Project, market: Market, networks: Networks | None = None) -> None:
+        self.workload = replace(workload, team="", anti_affinity=(), gang=None)
+        self.project, self.market = project, market
+        self.rights = JobRights(self.workload, project)
+        self.networks = networks or Networks(project, market)
+        self.texts = SetText()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Setting:
     """What all stacks of one placement share.
@@ -122,11 +153,24 @@ class _Setting:
     endpoints     reserved public addresses by rank key, once a tunnel has them
     """
 
-    workload: Workload
-    project: Project
-    market: Market
+    drawn: Drawn
     usd_per_hour: float | None = None
     endpoints: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def workload(self) -> Workload:
+        """The job, as stacks know it."""
+        return self.drawn.workload
+
+    @property
+    def project(self) -> Project:
+        """Whose settings hold."""
+        return self.drawn.project
+
+    @property
+    def market(self) -> Market:
+        """Types and regions."""
+        return self.drawn.market
 
 
 def _network(placement: Placement, project: Project, market: Market) -> NetworkInput:
@@ -206,7 +250,7 @@ def _access(placement: Placement, siblings: Sequence[Placement], setting: _Setti
     target = target_of(project, placement)
     templates = {template_key(p): _template(p, replace(setting, usd_per_hour=float(p.usd_per_hour))) for p in siblings}
     templates[template_key(placement)] = _template(placement, setting)
-    documents, snippets = policies(workload, placement, project)
+    documents, snippets = setting.drawn.rights.policies(placement)
     # the orchestrator's policy asks for the tag, the caller's own credentials do not
     tagged = (*siblings, placement) if Cloud(placement.cloud) is Cloud.AWS and target.orchestrator_role else ()
     spot = {template_key(p) for p in tagged if p.capacity == CapacityType.SPOT.value}
@@ -220,11 +264,11 @@ def _access(placement: Placement, siblings: Sequence[Placement], setting: _Setti
         head_address=placement.addresses[0] if placement.addresses else None,
         agent_url=project.agent_url,
         agent_sha256=project.agent_sha256,
-        data_paths=placement_paths(workload, placement, project),
+        data_paths=setting.drawn.rights.paths(placement),
         snippets=snippets,
         orchestrator=target.orchestrator_role,
         spot_templates=tuple(sorted(spot)),
-        data_identities=minted_identities(workload, placement, project),
+        data_identities=setting.drawn.rights.minted(placement),
         agent=_agent(project, Cloud.AWS) if Cloud(placement.cloud) is Cloud.AWS else None,
     )
 
@@ -270,7 +314,7 @@ def _compute(placement: Placement, generation: int, setting: _Setting, *, plan_i
         tunnel=bool(placement.tunnel_addresses),
         node=_template(placement, setting) if whole else None,
         workload=workload if whole else None,
-        data_paths=placement_paths(workload, placement, project) if whole else (),
+        data_paths=setting.drawn.rights.paths(placement) if whole else (),
         kms_key_arn=target_of(project, placement).kms_key_arn if whole else None,
         in_group=reserved is not None and reserved.in_group,
         capacity_block=reserved is not None and reserved.capacity_block,
@@ -306,18 +350,17 @@ def stack_sets(
     *,
     generation: int | None,
     endpoints: Mapping[str, str] | None = None,
+    drawn: Drawn | None = None,
 ) -> tuple[StackSet, ...]:
-    """The inputs of one ranked placement, a set per part.  `generation` None leaves it open (0), as in a plan's digests."""
-    setting = _Setting(
-        workload=workload,
-        project=project,
-        market=market,
-        usd_per_hour=float(placement.usd_per_hour),
-        endpoints=endpoints or {},
-    )
+    """The inputs of one ranked placement, a set per part.  `generation` None leaves it open (0), as in a plan's digests.
+
+    `drawn`: of the same job, project and market, where several placements are asked for.
+    """
+    drawn = drawn or Drawn(workload, project, market)
+    setting = _Setting(drawn=drawn, usd_per_hour=float(placement.usd_per_hour), endpoints=endpoints or {})
     return tuple(
         StackSet(
-            network=_network(piece, project, market),
+            network=drawn.networks.at(piece)[0],
             access=_access(piece, _siblings(ranked, placement, piece), setting),
             compute=_compute(piece, generation or 0, setting, plan_id=placement.placement_id),
             addresses=_endpoints(piece, setting),
@@ -334,32 +377,39 @@ def _siblings(ranked: Sequence[Placement], placement: Placement, piece: Placemen
     return [p for p in ranked if not p.parts and (p.cloud, p.target, p.region) == place]
 
 
-def placement_id(workload: Workload, placement: Placement, project: Project, market: Market) -> str:
-    """`p` + 10 hex: what this placement's stacks are made of; no price, score, runner-up, date, generation or version of skyplan."""
-    setting = _Setting(workload=workload, project=project, market=market)
-    parts: list[Any] = []
+def placement_id(
+    workload: Workload, placement: Placement, project: Project, market: Market, drawn: Drawn | None = None
+) -> str:
+    """`p` + 10 hex: what this placement's stacks are made of; no price, score, runner-up, date, generation or version of skyplan.
+
+    `drawn` as for `stack_sets`.
+    """
+    drawn = drawn or Drawn(workload, project, market)
+    setting = _Setting(drawn=drawn)
+    parts: list[str] = []
     for piece in placement.pieces:
-        bare = replace(piece, placement_id="", rank=0)
         parts += [
-            set_only(_network(bare, project, market)),
-            set_only(_access(bare, (), setting)),
-            set_only(_compute(bare, 0, setting, plan_id="")),
+            drawn.networks.at(piece)[1],
+            drawn.texts.text(_access(piece, (), setting)),
+            drawn.texts.text(_compute(piece, 0, setting, plan_id="")),
         ]
-    return "p" + digest(parts).removeprefix("sha256:")[:10]
+    return "p" + digest_bytes(f"[{','.join(parts)}]".encode()).removeprefix("sha256:")[:10]
 
 
-def stack_refs(sets: Sequence[StackSet]) -> tuple[StackRef, ...]:
-    """Names and digests for the plan, with the generation left open."""
+def stack_refs(sets: Sequence[StackSet], drawn: Drawn | None = None) -> tuple[StackRef, ...]:
+    """Names and digests for the plan, with the generation left open.  `drawn` as for `stack_sets`."""
+    texts = drawn.texts if drawn else SetText()
     found: list[StackRef] = []
+
+    def add(kind: str, name: str, made: object) -> None:
+        found.append(StackRef(kind=kind, name=name, digest=digest_bytes(texts.text(made).encode())))
+
     for stacks in sets:
         part = stacks.compute.cloud.value if stacks.compute.tunnel else ""
         open_name = compute_name(stacks.compute.job, "N", part)
-        found += [
-            StackRef(kind="network", name=stacks.network.name, digest=digest(set_only(stacks.network))),
-            StackRef(kind="access", name=stacks.access.name, digest=digest(set_only(stacks.access))),
-            StackRef(kind="compute", name=open_name, digest=digest(set_only(replace(stacks.compute, name=open_name)))),
-        ]
+        add("network", stacks.network.name, stacks.network)
+        add("access", stacks.access.name, stacks.access)
+        add("compute", open_name, replace(stacks.compute, name=open_name))
         if stacks.addresses:
-            given = stacks.addresses
-            found.append(StackRef(kind="addresses", name=given.name, digest=digest(set_only(given))))
+            add("addresses", stacks.addresses.name, stacks.addresses)
     return tuple(found)

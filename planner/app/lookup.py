@@ -23,8 +23,8 @@ DEFAULT_PROVIDER_VERSIONS = {
 
 
 def instance_type(market: Market, placement: Placement) -> InstanceType:
-    """The placement's instance type.  Raises StopIteration where the catalog has lost it."""
-    return next(t for t in market.types if t.cloud.value == placement.cloud and t.name == placement.instance_type)
+    """The placement's instance type.  Raises KeyError where the catalog has lost it."""
+    return market.type_index[placement.cloud, placement.instance_type]
 
 
 def region_of(market: Market, placement: Placement) -> Region:

@@ -52,31 +52,65 @@ def grants_digest(grants: Sequence[Grant]) -> str:
     return digest([g.document() for g in grants])
 
 
-def policies(
-    workload: Workload, placement: Placement, project: Project
-) -> tuple[tuple[PolicyDocument, ...], tuple[str, ...]]:
-    """What the nodes' own identity may do in the cloud's own shape, and what owners of stores have to allow themselves."""
-    paths = placement_paths(workload, placement, project)
-    whole = placement_grants(workload, placement, project)
-    documents, snippets = _of_nodes(workload, placement, project, held_by_nodes(whole, paths))
-    more = data_snippets(workload, placement, project, whole, paths)
-    return documents, tuple(dict.fromkeys((*snippets, *more)))
+Policies = tuple[tuple["PolicyDocument", ...], tuple[str, ...]]
 
 
-def minted_identities(workload: Workload, placement: Placement, project: Project) -> tuple[DataIdentity, ...]:
-    """What the broker becomes for the nodes of this placement."""
-    paths = placement_paths(workload, placement, project)
-    return data_identities(workload, placement, project, placement_grants(workload, placement, project), paths)
+class JobRights:
+    """The rights of one job in each place, worked out once a place: most of twenty ranked placements share one."""
+
+    def __init__(self, workload: Workload, project: Project) -> None:
+        self._workload, self._project = workload, project
+        self._paths: dict[tuple[str, str], tuple[DataPath, ...]] = {}
+        self._grants: dict[tuple[str, str, bool], tuple[Grant, ...]] = {}
+        self._policies: dict[tuple[str, str, str, bool], Policies] = {}
+        self._minted: dict[tuple[str, str, str, bool], tuple[DataIdentity, ...]] = {}
+
+    def paths(self, placement: Placement) -> tuple[DataPath, ...]:
+        """As `placement_paths`: by cloud and target."""
+        at = (placement.cloud, placement.target)
+        if at not in self._paths:
+            self._paths[at] = placement_paths(self._workload, placement, self._project)
+        return self._paths[at]
+
+    def grants(self, placement: Placement) -> tuple[Grant, ...]:
+        """As `placement_grants`: by cloud, target and whether it is part of a tunnelled job."""
+        at = (placement.cloud, placement.target, bool(placement.tunnel_addresses))
+        if at not in self._grants:
+            self._grants[at] = placement_grants(self._workload, placement, self._project)
+        return self._grants[at]
+
+    def policies(self, placement: Placement) -> Policies:
+        """What the nodes' own identity may do in the cloud's own shape, and what owners of stores have to allow themselves; by region."""
+        at = (placement.cloud, placement.target, placement.region, bool(placement.tunnel_addresses))
+        if at not in self._policies:
+            paths, whole = self.paths(placement), self.grants(placement)
+            held = held_by_nodes(whole, paths)
+            documents, snippets = _of_nodes(self._workload, placement, self._project, held, paths)
+            more = data_snippets(self._workload, placement, self._project, whole, paths)
+            self._policies[at] = documents, tuple(dict.fromkeys((*snippets, *more)))
+        return self._policies[at]
+
+    def minted(self, placement: Placement) -> tuple[DataIdentity, ...]:
+        """What the broker becomes for the nodes; by region."""
+        at = (placement.cloud, placement.target, placement.region, bool(placement.tunnel_addresses))
+        if at not in self._minted:
+            paths, whole = self.paths(placement), self.grants(placement)
+            self._minted[at] = data_identities(self._workload, placement, self._project, whole, paths)
+        return self._minted[at]
 
 
 def _of_nodes(
-    workload: Workload, placement: Placement, project: Project, grants: tuple[Grant, ...]
-) -> tuple[tuple[PolicyDocument, ...], tuple[str, ...]]:
+    workload: Workload,
+    placement: Placement,
+    project: Project,
+    grants: tuple[Grant, ...],
+    paths: Sequence[DataPath],
+) -> Policies:
     target, region = target_of(project, placement), placement.region
     account = target.account
     match Cloud(placement.cloud):
         case Cloud.AWS:
-            tokens = aws.token_policy(placement_paths(workload, placement, project))
+            tokens = aws.token_policy(paths)
             made = aws.policies(grants, account=account, region=region, kms_key_arn=target.kms_key_arn)
             return (*made, *tokens), ()
         case Cloud.GCP:

@@ -147,3 +147,8 @@ class Market:
     def region_index(self) -> dict[tuple[str, str], int]:
         """(cloud, region name) -> position."""
         return {(r.cloud.value, r.name): i for i, r in enumerate(self.regions)}
+
+    @cached_property
+    def type_index(self) -> dict[tuple[str, str], InstanceType]:
+        """(cloud, name) -> the instance type."""
+        return {(t.cloud.value, t.name): t for t in reversed(self.types)}
