@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from planner.model.change import GLYPHS, Action
 from planner.render.audit_words import what as granted
 from planner.render.audit_words import where, who
-from planner.render.comment import cell
+from planner.render.comment import Hidden, cell, hidden_line, read_hidden
 from planner.render.diff_words import (
     amount,
     counted,
@@ -43,7 +43,6 @@ LONGEST_SUMMARY = 1_000_000
 _CUT = (
     "_Cut here, as a comment may be no longer: `skyplan diff --json` has the rest. The totals above are of all jobs._"
 )
-_TAG = re.compile(r'<!-- skyplan-diff tag="([A-Za-z0-9][A-Za-z0-9._/-]{0,99})" valid-at="([0-9TZ:-]*)" -->')
 _BREAK = "&#8203;"
 _NAME, _FEW = 80, 5
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": f"@{_BREAK}", "#": f"#{_BREAK}"}
@@ -54,16 +53,13 @@ _RIGHTS, _DELETIONS, _JOBS, _FIGURES = 0.2, 0.15, 0.3, 0.1
 
 def tag_line(tag: str, valid_at: str) -> str:
     """The hidden first line by which a comment is found again.  Raises ValueError on a tag that could not be read back."""
-    line = f'<!-- skyplan-diff tag="{tag}" valid-at="{valid_at}" -->'
-    if "--" in tag or not _TAG.fullmatch(line):
-        raise ValueError(f"`{tag}` is no tag: letters, digits and . _ / -, at most 100, no `--`")
-    return line
+    return hidden_line(Hidden(kind="diff", tag=tag, valid_at=valid_at))
 
 
 def read_tag(body: str) -> tuple[str, str] | None:
-    """Tag and valid-at of a comment that begins with a tag line, exactly; None of any other: `prod` is not found in `non-prod`."""
-    found = _TAG.fullmatch(body.partition("\n")[0].rstrip("\r"))
-    return (found[1], found[2]) if found else None
+    """Tag and valid-at of a comment that begins with a diff's line, exactly; None of any other: `prod` is not found in `non-prod`."""
+    found = read_hidden(body)
+    return (found.tag, found.valid_at) if found and found.kind == "diff" and not found.outdated else None
 
 
 def document(diff: PlacementDiff, *, tag: str = "", longest: int = LONGEST) -> str:

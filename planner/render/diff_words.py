@@ -49,8 +49,13 @@ def mask(text: str) -> str:
             if shape.hint in text:
                 text = shape.pattern.sub(lambda m, mixed=shape.mixed: _cut(m, mixed=mixed), text)
         text = _without_assigned(text) if "=" in text or ":" in text else text
-        text = _GCP.sub("[project]", _NEBIUS.sub(_ID, _NUMBER.sub(_ACCOUNT, _UUID.sub(_ID, text))))
+        text = without_ids(text)
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
+def without_ids(text: str) -> str:
+    """Without account, subscription and project ids; of any length and number of lines."""
+    return _GCP.sub("[project]", _NEBIUS.sub(_ID, _NUMBER.sub(_ACCOUNT, _UUID.sub(_ID, text))))
 
 
 def _cut(found: re.Match[str], *, mixed: bool) -> str:
