@@ -1,0 +1,421 @@
+"""R22 (one command to begin, nothing asked that can be found out) and R23 (in CI from the first day): `skyplan init` in repositories as they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from planner.app import inputs
+from planner.cli.entry import call
+from planner.model.offer import Cloud
+from planner.model.words import words_of
+from planner.spec.project import parse_project
+
+ROOT = Path(__file__).parents[3]
+MAIN = """
+terraform {
+  backend "s3" {
+    bucket         = "acme-tfstate"
+    key            = "infra/prod.tfstate"
+    region         = "eu-west-1"
+    dynamodb_table = "locks"
+    secret_key     = "do-not-copy"
+  }
+}
+variable "region" { default = "eu-west-1" }
+provider "aws" {
+  region              = var.region
+  allowed_account_ids = ["123456789012"]
+}
+"""
+Run = Callable[..., tuple[int, str, str]]
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    found = tmp_path / "home"
+    found.mkdir()
+    for name in [n for n in os.environ if n.startswith(("AWS_", "CLOUDSDK_", "AZURE_", "GIT_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(found))
+    (found / ".gitconfig").write_text("[user]\nname = A\nemail = a@example.com\n[init]\ndefaultBranch = main\n")
+    return found
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An infrastructure repository as a team has one."""
+    folder = tmp_path / "infra-live"
+    (folder / "live").mkdir(parents=True)
+    git(folder, "init", "-q")
+    git(folder, "remote", "add", "origin", "git@github.com:acme/Infra_Live.git")
+    (folder / "live" / "main.tf").write_text(MAIN)
+    (folder / ".gitignore").write_text(".terraform/\n")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    def runs(*words: str) -> tuple[int, str, str]:
+        code = call(list(words))
+        out, err = capfd.readouterr()
+        return code, out, " ".join(err.split())
+
+    return runs
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {
+        p.relative_to(folder).as_posix(): p.read_bytes()
+        for p in folder.rglob("*")
+        if p.is_file() and ".git" not in p.relative_to(folder).parts
+    }
+
+
+def project(folder: Path):
+    found, problems = parse_project(
+        (folder / "skyplan.yaml").read_text(), "skyplan.yaml", words_of(inputs.load_market())
+    )
+    assert problems == ()
+    return found
+
+
+def test_backend_account_and_names_come_from_what_is_there(repo: Path, run: Run) -> None:
+    code, out, _ = run("init")
+    assert code == 0
+    found = project(repo)
+    assert found.name == "infra-live"
+    assert (found.backend.kind, dict(found.backend.settings)) == (
+        "s3",
+        {"bucket": "acme-tfstate", "region": "eu-west-1", "dynamodb_table": "locks"},
+    )
+    (target,) = found.targets
+    assert (target.cloud, target.account) == (Cloud.AWS, "123456789012")
+    assert found.ci is not None
+    assert (found.ci.repository, found.ci.branch) == ("acme/Infra_Live", "main")
+    assert "live/main.tf:3" in (repo / "skyplan.yaml").read_text()
+    assert not any(b"do-not-copy" in text for name, text in tree(repo).items() if not name.endswith(".tf"))
+    assert "written   skyplan.yaml" in out
+
+
+def test_a_second_run_changes_nothing_and_says_so(repo: Path, run: Run) -> None:
+    run("init")
+    before = tree(repo)
+    code, out, _ = run("init")
+    assert (code, tree(repo)) == (0, before)
+    assert "nothing to do" in out
+    assert json.loads(run("init", "--json")[1])["changed"] is False
+
+
+def test_a_dry_run_writes_nothing(repo: Path, run: Run) -> None:
+    before = tree(repo)
+    code, out, _ = run("init", "--dry-run", "--json")
+    said = json.loads(out)
+    assert (code, tree(repo), said["dry_run"], said["changed"]) == (0, before, True, False)
+    assert {f["path"]: f["action"] for f in said["files"]} == {
+        "skyplan.yaml": "created",
+        "jobs/example.yaml": "created",
+        "schemas/job.schema.json": "created",
+        "schemas/project.schema.json": "created",
+        ".gitignore": "appended",
+        ".github/workflows/skyplan.yml": "created",
+    }
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_the_commands_it_ends_with_run_as_they_are(repo: Path, run: Run, commit: bool) -> None:
+    if commit:
+        git(repo, "add", ".")
+        git(repo, "commit", "-qm", "before")
+    commands = json.loads(run("init", "--json")[1])["next"]
+    bin_folder = repo.parent / "bin"
+    bin_folder.mkdir()
+    program = bin_folder / "skyplan"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom planner.cli.entry import run\nrun()\n"
+    )
+    program.chmod(0o755)
+    env = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"}
+    assert len(commands) == 3
+    said = []
+    for command in commands:
+        done = subprocess.run(command, shell=True, cwd=repo, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        said.append(done.stdout)
+    assert (repo / "plans" / "example.plan.json").is_file()
+    assert "example" in said[1], said[1]
+    assert "no findings" in said[2]
+
+
+@pytest.mark.parametrize("cloud", ["aws", "gcp", "azure", "nebius"])
+def test_the_example_plans_on_each_cloud(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, cloud: str) -> None:
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    given = {
+        "aws": "123456789012",
+        "gcp": "acme-ml-prod",
+        "azure": "00000000-0000-0000-0000-000000000001",
+        "nebius": "project-e00example",
+    }[cloud]
+    assert run("init", "--cloud", cloud, "--account", f"{cloud}={given}")[0] == 0
+    code, out, err = run("plan", "jobs/example.yaml", "--json")
+    assert code == 0, err
+    (plan,) = json.loads(out)["plans"]
+    assert plan["choice"]["cloud"] == cloud
+    assert "SKY-SPEC" not in err
+
+
+def test_what_is_there_is_left_and_what_it_lacks_is_shown(repo: Path, run: Run) -> None:
+    (repo / "skyplan.yaml").write_text("project: mine\nmax_usd_total: 7\n")
+    (repo / "CODEOWNERS").write_text("* @acme/platform\n")
+    (repo / ".github" / "workflows").mkdir(parents=True)
+    (repo / ".github" / "workflows" / "skyplan.yml").write_text("name: mine\n")
+    before = tree(repo)
+    code, out, _ = run("init", "--json")
+    said = {f["path"]: f for f in json.loads(out)["files"]}
+    after = tree(repo)
+    assert code == 0
+    assert all(after[name] == text for name, text in before.items() if name != ".gitignore")
+    lacking = said["skyplan.yaml"]
+    assert lacking["action"] == "proposed"
+    added = "".join(line[1:] + "\n" for line in lacking["diff"].splitlines() if line[:1] == "+" and line[:3] != "+++")
+    assert "acme-tfstate" in added
+    assert "skyplan/mine/" in added
+    assert "-max_usd_total" not in lacking["diff"]
+    assert "+/skyplan.yaml @acme/platform" in said["CODEOWNERS"]["diff"]
+    assert said[".github/workflows/skyplan.yml"]["action"] == "proposed"
+    # the proposal holds: with it, nothing is left to say
+    (repo / "skyplan.yaml").write_text("project: mine\nmax_usd_total: 7\n" + added)
+    project(repo)
+    assert {f["path"]: f for f in json.loads(run("init", "--json")[1])["files"]}["skyplan.yaml"]["action"] == "kept"
+
+
+def test_a_wrong_project_file_comes_first(repo: Path, run: Run) -> None:
+    (repo / "skyplan.yaml").write_text("project: Acme\nbackendd: local\n")
+    before = tree(repo)
+    code, out, err = run("init")
+    assert (code, out, tree(repo)) == (1, "", before)
+    assert "skyplan.yaml:1" in err
+    assert "skyplan.yaml:2" in err
+
+
+def test_lines_of_gitignore_keep_the_files_own_ends(repo: Path, run: Run) -> None:
+    (repo / ".gitignore").write_bytes(b"*.log\r\n/.skyplan\r\nlast")
+    run("init")
+    assert (repo / ".gitignore").read_bytes() == b"*.log\r\n/.skyplan\r\nlast\r\ncdktf.out/\r\n"
+    (repo / ".gitignore").write_bytes(b"\xff\xfe odd\n")
+    assert run("init")[0] == 0
+    assert (repo / ".gitignore").read_bytes() == b"\xff\xfe odd\n.skyplan/\ncdktf.out/\n"
+
+
+def test_nothing_is_written_through_a_link_or_over_a_folder(repo: Path, run: Run) -> None:
+    outside = repo.parent / "outside"
+    outside.mkdir()
+    (repo / ".github").symlink_to(outside)
+    (repo / "jobs").write_text("a file")
+    (repo / "schemas" / "job.schema.json").mkdir(parents=True)
+    before = tree(repo)
+    code, out, err = run("init")
+    assert (code, out, tree(repo), list(outside.iterdir())) == (1, "", before, [])
+    assert err.count("SKY-APPLY-345") == 3
+
+
+def test_a_dangling_link_is_no_empty_place(repo: Path, run: Run) -> None:
+    (repo / "skyplan.yaml").symlink_to(repo.parent / "nowhere.yaml")
+    code, _, err = run("init")
+    assert code == 1
+    assert "skyplan.yaml: is a symbolic link to" in err
+    assert not (repo.parent / "nowhere.yaml").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_leaves_nothing_behind(repo: Path, run: Run) -> None:
+    (repo / "schemas").mkdir()
+    (repo / "schemas").chmod(stat.S_IRUSR | stat.S_IXUSR)
+    before = tree(repo)
+    assert run("init")[0] == 1
+    assert tree(repo) == before
+
+
+def test_where_one_file_fails_no_folder_stays(repo: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from planner.app import files
+
+    whole = files._put_beside
+
+    def full(path: Path, data: bytes, beside: dict[Path, Path]) -> None:
+        if path.name == "skyplan.yml":
+            raise files._unwritable(path, OSError(28, "No space left on device"))
+        whole(path, data, beside)
+
+    monkeypatch.setattr(files, "_put_beside", full)
+    before = tree(repo)
+    code, _, err = run("init")
+    assert code == 1
+    assert "No space left" in err
+    assert tree(repo) == before
+    assert not (repo / "jobs").exists()
+    assert not (repo / ".github").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("nowhere",), ("live/main.tf",), ("--cloud", "gpc"), ("--account", "aws"), ("--backend", "s4")]
+)
+def test_flags_that_are_none(repo: Path, run: Run, words: tuple[str, ...]) -> None:
+    before = tree(repo)
+    code, out, err = run("init", *words)
+    assert (code, out, tree(repo)) == (1, "", before)
+    assert err
+
+
+def test_a_flag_of_backend_is_read_as_skyplan_yaml_is(repo: Path, run: Run) -> None:
+    code, _, err = run("init", "--backend", "s3:bucket=acme,access_key=AKIA")
+    assert code == 1
+    assert "SKY-SPEC-111" in err
+    assert "SKY-SPEC-103" in err
+    assert run("init", "--backend", "gcs:bucket=acme-states")[0] == 0
+    assert project(repo).backend.settings == (("bucket", "acme-states"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('terraform {\n backend "http" { address = "https://x" }\n}', "none that skyplan writes"),
+        ('terraform {\n backend "s3" {}\n}', "does not say bucket, region"),
+        ('terraform {\n cloud { organization = "acme" }\n}', "no backend was found"),
+        ('terraform {\n backend "s3" {', "cannot be read"),
+    ],
+)
+def test_a_backend_that_cannot_be_taken_over_is_said(repo: Path, run: Run, text: str, says: str) -> None:
+    (repo / "live" / "main.tf").write_text(text)
+    code, _, err = run("init")
+    assert code == 0
+    assert says in err
+    assert "backend" not in yaml.safe_load((repo / "skyplan.yaml").read_text())
+
+
+def test_what_a_partial_backend_lacks_is_in_its_one_file(repo: Path, run: Run) -> None:
+    (repo / "live" / "main.tf").write_text('terraform {\n backend "gcs" {}\n}\n')
+    (repo / "live" / "prod.tfbackend").write_text('bucket = "acme-states"\nprefix = "x"\n')
+    run("init")
+    assert project(repo).backend.settings == (("bucket", "acme-states"),)
+
+
+def test_of_several_backends_the_usual_one_is_taken_and_the_others_named(repo: Path, run: Run) -> None:
+    for name, bucket in (("a", "seldom"), ("b", "often"), ("c", "often")):
+        (repo / name).mkdir()
+        (repo / name / "main.tf").write_text(MAIN.replace("acme-tfstate", bucket))
+    (repo / "live" / "main.tf").write_text(MAIN.replace("acme-tfstate", "often"))
+    _, _, err = run("init")
+    assert dict(project(repo).backend.settings)["bucket"] == "often"
+    assert "a/main.tf:3" in err
+
+
+def test_accounts_come_from_tools_settings_where_terraform_says_none(repo: Path, run: Run, home: Path) -> None:
+    (repo / "live" / "main.tf").write_text(
+        'provider "aws" {\n profile = "prod"\n}\nprovider "google" {}\nprovider "azurerm" {\n features {}\n}\n'
+    )
+    (home / ".aws").mkdir()
+    (home / ".aws" / "config").write_text("[profile prod]\nsso_account_id = 210987654321\nregion = eu-north-1\n")
+    (home / ".aws" / "credentials").write_text("[prod]\naws_secret_access_key = hush-hush\n")
+    gcloud = home / ".config" / "gcloud" / "configurations"
+    gcloud.mkdir(parents=True)
+    (gcloud / "config_default").write_text("[core]\nproject = acme-ml-prod\naccount = me@example.com\n")
+    (home / ".azure").mkdir()
+    subscription = {"id": "00000000-0000-0000-0000-00000000000a", "isDefault": True, "user": {"name": "me@example.com"}}
+    (home / ".azure" / "azureProfile.json").write_text("\ufeff" + json.dumps({"subscriptions": [subscription]}))
+    assert run("init")[0] == 0
+    assert {t.cloud.value: t.account for t in project(repo).targets} == {
+        "aws": "210987654321",
+        "gcp": "acme-ml-prod",
+        "azure": "00000000-0000-0000-0000-00000000000a",
+    }
+    written = (repo / "skyplan.yaml").read_text()
+    assert "hush" not in written
+    assert "me@example.com" not in written
+    assert str(home) not in written
+
+
+def test_nebius_without_a_project_is_left_out_or_asked_for(repo: Path, run: Run) -> None:
+    (repo / "live" / "main.tf").write_text(MAIN + 'provider "nebius" {}\n')
+    code, _, err = run("init", "--dry-run")
+    assert (code, "nebius was left out" in err) == (0, True)
+    code, _, err = run("init", "--cloud", "nebius")
+    assert code == 1
+    assert "--account nebius=" in err
+
+
+def test_gitlab_by_its_remote_and_its_file(repo: Path, run: Run) -> None:
+    git(repo, "remote", "set-url", "origin", "https://gitlab.example.com/ml/infra.git")
+    (repo / ".gitlab-ci.yml").write_text("include:\n  - local: other.yml\nstages: [test]\n")
+    code, out, _ = run("init", "--json")
+    said = {f["path"]: f for f in json.loads(out)["files"]}
+    assert code == 0
+    assert said[".gitlab/skyplan.yml"]["action"] == "created"
+    assert "+  - local: .gitlab/skyplan.yml" in said[".gitlab-ci.yml"]["diff"]
+    assert yaml.safe_load((repo / ".gitlab/skyplan.yml").read_text())["skyplan"]["script"]
+    assert project(repo).ci is None, "the issuer of a forge of one's own is not known"
+
+
+def test_no_ci_where_none_is_wanted_or_known(repo: Path, run: Run) -> None:
+    assert run("init", "--no-ci")[0] == 0
+    assert not (repo / ".github").exists()
+    git(repo, "remote", "set-url", "origin", "https://git.example.com/ml/infra.git")
+    assert "--forge github or --forge gitlab" in run("init")[2]
+
+
+def test_in_a_folder_of_a_larger_repository(repo: Path, run: Run) -> None:
+    (repo / "ml").mkdir()
+    assert run("init", "ml")[0] == 0
+    assert dict(project(repo / "ml").backend.settings)["bucket"] == "acme-tfstate"
+    assert "../live/main.tf:3" in (repo / "ml" / "skyplan.yaml").read_text()
+    workflow = yaml.safe_load((repo / ".github/workflows/skyplan.yml").read_text())
+    assert workflow["jobs"]["review"]["defaults"]["run"]["working-directory"] == "ml"
+
+
+def test_outside_of_git(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "12 Odd_Näme"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    code, out, err = run("init")
+    assert code == 0
+    assert "no git repository" in err
+    assert project(folder).name == "odd-n-me"
+    assert "git init &&" in out
+
+
+class AsEditorsRead(yaml.SafeLoader):
+    """YAML 1.2, in which `on` is a word."""
+
+
+AsEditorsRead.yaml_implicit_resolvers = {
+    first: [(tag, form) for tag, form in rows if tag != "tag:yaml.org,2002:bool" or first in "tfTF"]
+    for first, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+@pytest.mark.parametrize("name", ["skyplan.yaml", "jobs/example.yaml"])
+def test_editors_find_the_schemas_that_files_name(repo: Path, run: Run, name: str) -> None:
+    run("init")
+    text = (repo / name).read_text()
+    schema = (repo / name).parent / text.splitlines()[0].removeprefix("# yaml-language-server: $schema=")
+    jsonschema.validate(yaml.load(text, AsEditorsRead), json.loads(schema.read_text()))
+
+
+def test_a_cdktf_json_only_where_it_is_wanted(repo: Path, run: Run) -> None:
+    run("init", "--cdktf")
+    assert json.loads((repo / "cdktf.json").read_text())["app"] == "skyplan synth"
