@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -44,6 +44,10 @@ class Carried:
     why: str = ""
     needs: str = ""
     leaves: tuple[str, ...] = ()
+
+    def placed(self, at: Location) -> Carried:
+        """The same at another place."""
+        return replace(self, at=at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

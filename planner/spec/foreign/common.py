@@ -17,6 +17,8 @@ from planner.spec.parts import MAX_NODES
 from planner.spec.secret import env_looks_secret, looks_secret
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planner.spec.foreign.shelf import Shelf
     from planner.spec.foreign.writing import Draft
 
@@ -153,16 +155,21 @@ def tags(job: Job, part: Part) -> None:
         part.leave("it names no label")
 
 
-def script(part: Part, text: str | None) -> str | None:
-    """A script's text, None with an error where it is none."""
+def script(part: Part, text: str | None, numbers: Sequence[int] = ()) -> str | None:
+    """A script's text, None with an error where it is none.  `numbers` are the file's lines of its lines, where they do not follow its key's."""
     if text is None or not text.strip():
         return None
     if looks_secret(text):
-        part.refuse(
-            f"`{part.path}` holds what looks like a secret",
-            f"skyplan never holds secrets: {BY_REFERENCE}",
-            "SKY-SPEC-111",
+        lines = text.split("\n")
+        found = next((at for at, line in enumerate(lines) if looks_secret(line)), None)
+        below = len(lines) > 1 and found is not None
+        line = (
+            (numbers[found] if numbers else part.at.line + 1 + found) if below and found is not None else part.at.line
         )
+        part.book.taken.update(part.leaves())
+        why = f"`{part.path}` holds what looks like a secret"
+        hint = f"skyplan never holds secrets: {BY_REFERENCE}"
+        part.book.error(Location(part.at.file, line, 1), why, hint, "SKY-SPEC-111")
         return None
     if "\0" in text:
         part.refuse(f"`{part.path}` holds a NUL character", "take it out")

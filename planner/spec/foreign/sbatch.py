@@ -1,7 +1,7 @@
 """A batch script taken apart: its #SBATCH options, each with its line, and the body that the shell runs.
 
-Decides what Slurm itself would read: options before the first command, the last of two; `-N 2`, `-N2`, `--nodes=2` and `--nodes 2` are one.  Knows no
-option's meaning.
+Decides what Slurm itself would read: options before the first command, the last of two; `-N 2`, `-N2`, `--nodes=2` and `--nodes 2` are one, and so are an
+option's two spellings.  Knows no option's meaning.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ _SHORT: Final = {
     "W": "wait",
     "O": "overcommit",
 }
+#: another spelling of an option -> the one that is read
+_ALSO: Final = {"tasks-per-node": "ntasks-per-node"}
 _FLAGS: Final = frozenset(
     {
         "exclusive",
@@ -73,6 +75,14 @@ _FLAGS: Final = frozenset(
         "ignore-pbs",
         "use-min-nodes",
         "reboot",
+        "container-mount-home",
+        "no-container-mount-home",
+        "container-writable",
+        "container-readonly",
+        "container-remap-root",
+        "no-container-remap-root",
+        "container-entrypoint",
+        "no-container-entrypoint",
     }
 )
 
@@ -88,13 +98,22 @@ class _Line:
 
 @dataclass(slots=True)
 class Script:
-    """A batch script taken apart: options, those Slurm itself would not read, and the body with its first line's number."""
+    """A batch script taken apart: options, those Slurm itself would not read, and the body with the number that each of its lines has in the file."""
 
     options: list[_Line] = field(default_factory=list[_Line])
     late: list[_Line] = field(default_factory=list[_Line])
     body: str = ""
-    first: int = 1
+    numbers: list[int] = field(default_factory=list[int])
     shebang: str = ""
+
+    @property
+    def first(self) -> int:
+        """The file's line that the body begins in."""
+        return self.numbers[0] if self.numbers else 1
+
+    def line(self, at: int) -> int:
+        """The file's line of a line of the body, the first counting 0."""
+        return self.numbers[min(max(at, 0), len(self.numbers) - 1)] if self.numbers else 1
 
 
 def is_script(text: str) -> bool:
@@ -113,12 +132,11 @@ def taken_apart(text: str, file: str, book: Book) -> Script:
         elif number == 1 and line.startswith("#!"):
             script.shebang = line
         else:
-            if not body:
-                script.first = number
             body.append(line)
+            script.numbers.append(number)
     while body and not body[0].strip():
         body.pop(0)
-        script.first += 1
+        script.numbers.pop(0)
     script.body = "\n".join(body)
     return script
 
@@ -132,7 +150,8 @@ def _options(line: str, at: Location, book: Book) -> list[_Line]:
     try:
         words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
     except ValueError as error:
-        book.error(at, f"the line cannot be read: {error}", "close the quotes")
+        hint = "close the quotes, and end no line with a backslash: Slurm reads each by itself"
+        book.error(at, f"the line cannot be read: {error}", hint)
         return []
     out: list[_Line] = []
     while words:
@@ -142,6 +161,7 @@ def _options(line: str, at: Location, book: Book) -> list[_Line]:
             return out
         if word.startswith("--"):
             name, sign, value = word[2:].partition("=")
+            name = _ALSO.get(name, name)
             takes = not sign and name not in _FLAGS and words and not words[0].startswith("-")
             out.append(_Line(name, words.pop(0) if takes else value if sign else None, at))
         elif word.startswith("-") and len(word) > 1:

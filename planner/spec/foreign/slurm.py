@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 from planner.model.diagnostic import Location
 from planner.spec.foreign import common
-from planner.spec.foreign.carried import Part
-from planner.spec.foreign.sbatch import runs
-from planner.spec.foreign.scripts import Shape, prepared, unmet
+from planner.spec.foreign.scripts import Shape
+from planner.spec.foreign.slurm_body import body
+from planner.spec.foreign.slurm_gpus import gpus
 from planner.spec.foreign.slurm_left import LEFT
 from planner.spec.near import did_you_mean
 from planner.spec.secret import shown
 
 if TYPE_CHECKING:
+    from planner.spec.foreign.carried import Part
     from planner.spec.foreign.common import Job
     from planner.spec.foreign.sbatch import Script
 
@@ -36,26 +37,14 @@ _READ: Final = (
         "gpus-per-socket",
         "time",
     ),
-    *("mem", "mem-per-cpu", "mem-per-gpu", "job-name", "export", "array", "mincpus"),
+    *("mem", "mem-per-cpu", "mem-per-gpu", "job-name", "export", "array", "mincpus", "cpus-per-gpu", "constraint"),
+    "container-image",
 )
 FIELDS: Final = (*_READ, *LEFT)
+#: an image by tag or digest, with its registry or without
+_IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]*(?:@sha256:[0-9a-f]{64})?", re.ASCII)
 _GIB: Final = {"K": 1 / (1 << 20), "M": 1 / 1024, "G": 1.0, "T": 1024.0}
 _TIME: Final = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
-#: what a body says that only a cluster with Slurm understands, and what it would need
-_BODY: Final = (
-    (
-        re.compile(r"^\s*(?:\w+=\S+\s+|time\s+|exec\s+)*srun\b"),
-        "srun starts tasks over a cluster: nodes have no Slurm",
-        "start the command itself: skyplan runs the body on every node; use torchrun for several GPUs",
-    ),
-    (
-        re.compile(r"^\s*(?:module|ml)\s+\S"),
-        "environment modules are the cluster's",
-        "give `image`, or install it in `setup`",
-    ),
-    (re.compile(r"^\s*(?:sbatch|scontrol|sacct|squeue|salloc|sbcast|scancel)\b"), "nodes have no Slurm", "take it out"),
-    (re.compile(r"scontrol\s+show\s+hostnames?"), "nodes have no Slurm", "MASTER_ADDR is set on every node"),
-)
 
 
 def batch(job: Job, root: Part, script: Script, file_name: str) -> None:
@@ -74,17 +63,18 @@ def batch(job: Job, root: Part, script: Script, file_name: str) -> None:
     common.name(job, name, file_name, root.at)
     _nodes(job, root)
     tasks = _tasks(job, root)
-    gpus = _gpus(job, root, tasks)
-    _sizes(job, root, tasks, gpus)
+    count = gpus(job, root, tasks)
+    _sizes(job, root, tasks, count)
     limit = _time(job, root)
     first = draft.value("resources.accelerators")
     if isinstance(first[0], str) if first else False:
-        common.work(job, root.at, str(first[0]), limit)
+        common.work(job, root.at, str(first[0]), limit, of_many=len(first) > 1)
     elif first:
         common.work(job, root.at, None, limit)
-        common.work_on_memory(job, root.at, common.LEAST_GB, gpus)
+        common.work_on_memory(job, root.at, common.LEAST_GB, count)
     _export(job, root)
-    _body(job, root, Shape(job.nodes, gpus or None, str(draft.value("name"))))
+    _image(root, job)
+    body(job, root, script, Shape(job.nodes, count or None, str(draft.value("name"))))
     for key, (why, needs) in LEFT.items():
         part = root.get(key)
         if part is not None:
@@ -118,89 +108,20 @@ def _nodes(job: Job, root: Part) -> None:
 
 
 def _tasks(job: Job, root: Part) -> int:
-    """Tasks per node."""
+    """Tasks per node.  Each has a CPU of its own at least, so their number is the least of CPUs."""
     total, each = root.get("ntasks"), root.get("ntasks-per-node")
+    counts = {part.key: count for part in (total, each) if part is not None and (count := _count(part)) is not None}
+    tasks = counts.get("ntasks-per-node") or max(1, -(-counts.get("ntasks", 1) // job.nodes))
     for part in (total, each):
-        if part is not None and _count(part) is not None:
-            part.leave(
-                "skyplan runs the body once on every node", "start several processes in it, with torchrun or mpirun"
-            )
-    if each is not None and (each.scalar or "").isdigit():
-        return int(each.scalar or "1")
-    if total is not None and (total.scalar or "").isdigit():
-        return max(1, -(-int(total.scalar or "1") // job.nodes))
-    return 1
-
-
-def _gpus(job: Job, root: Part, tasks: int) -> int:
-    """GPUs per node into the draft, of whichever option says them."""
-    found: list[tuple[Part, str | None, int]] = []
-    for key, factor in (
-        ("gres", 1.0),
-        ("gpus-per-node", 1.0),
-        ("gpus", 1 / job.nodes),
-        ("gpus-per-task", float(tasks)),
-    ):
-        part = root.get(key)
-        if part is None:
+        if part is None or part.key not in counts:
             continue
-        text = part.scalar or ""
-        kinds = [one for one in text.split(",") if one.split(":")[0] == "gpu"] if key == "gres" else [f"gpu:{text}"]
-        if not kinds:
-            part.leave(f"{part.shown} asks for what no cloud machine names so")
-            continue
-        read = re.fullmatch(r"gpu(?::([A-Za-z][\w.-]*))?(?::(\d+))?(?:\(.*\))?", kinds[0])
-        each = float(read[2] or 1) * factor if read else 0
-        if read is None or len(kinds) > 1 or each != int(each) or each < 1:
-            part.refuse(
-                f"--{key}: {part.shown} is no number of GPUs of one kind per node", "write it like --gres=gpu:a100:4"
-            )
-            continue
-        found.append((part, read[1], int(each)))
-    socket = root.get("gpus-per-socket")
-    if socket is not None:
-        socket.refuse("GPUs per socket: skyplan counts per node", "say --gpus-per-node")
-    if not found:
-        if not job.book.failed:
-            common.no_gpu(job, root.at)
-        return 0
-    return _asked(job, found)
-
-
-def _asked(job: Job, found: list[tuple[Part, str | None, int]]) -> int:
-    count, kind = found[0][2], job.options.gpu or next((k for _, k, _ in found if k), None)
-    if any(c != count for _, _, c in found):
-        job.book.taken.update(leaf for part, _, _ in found for leaf in part.leaves())
-        found[-1][0].refuse(
-            "two options ask for different numbers of GPUs per node", "keep one of them", "SKY-SPEC-113"
-        )
-        return 0
-    at = found[0][0].at
-    models = list(job.shelf.models(kind)) if kind else list[str]()
-    if kind and len(models) != 1:
-        why = f"may mean {', '.join(models)}: say which (--gpu)" if models else job.shelf.why_not(kind)
-        for part, _, _ in found:
-            part.refuse(f"--{part.key}: {shown(kind)} {why}", "say which GPU is meant: --gpu NAME", "SKY-SPEC-106")
-        return 0
-    if kind:
-        job.draft.put("resources.accelerators", [f"{models[0]}:{count}"], at)
-        larger = [m for m in job.shelf.family(kind) if m != models[0]] if not job.options.gpu else []
-        for part, _, _ in found:
-            if larger:
-                part.change(
-                    "resources.accelerators",
-                    f"taken for {models[0]} ({job.shelf.words.gpus[models[0]]:g} GiB): the cluster's may be {' or '.join(larger)}",
-                    "say which with --gpu",
-                )
-            else:
-                part.carry("resources.accelerators")
-        return count
-    why = f"any GPU with {common.LEAST_GB:g} GB is asked for: name the cluster's (--gpu)"
-    todo = job.say("resources.accelerators", at, f">={common.LEAST_GB:g}GiB:{count}", why)
-    job.draft.put("resources.accelerators", [{"gpu_memory": f"{common.LEAST_GB:g}GiB+", "count": count}], at, todo)
-    for part, _, _ in found:
-        part.change("resources.accelerators", "a number without a kind: which GPU the cluster has is not said")
-    return count
+        needs = "start several processes in it, with torchrun or mpirun"
+        why = "skyplan runs the body once on every node"
+        if tasks > 1:
+            part.change("resources.cpus", f"{why}; a CPU for each of {tasks} tasks per node is asked for", needs)
+        else:
+            part.leave(why, needs)
+    return tasks
 
 
 def _memory(part: Part) -> float | None:
@@ -212,21 +133,9 @@ def _memory(part: Part) -> float | None:
     return float(found[1]) * _GIB[(found[2] or "M").upper()]
 
 
-def _sizes(job: Job, root: Part, tasks: int, gpus: int) -> None:
-    part = root.get("cpus-per-task")
-    each = _count(part)
-    cpus = (each or 1) * tasks
-    least = root.get("mincpus")
-    fewest = _count(least)
-    if part is not None and each:
-        job.draft.put("resources.cpus", f"{cpus}", part.at)
-        part.carry("resources.cpus") if tasks == 1 else part.change(
-            "resources.cpus", f"per task there, per node here: {each} times {tasks}"
-        )
-    if least is not None and fewest:
-        job.draft.put("resources.cpus", f"{max(fewest, cpus)}", least.at)
-        least.carry("resources.cpus")
-    for key, factor, of in (("mem", 1, "node"), ("mem-per-cpu", cpus, "CPU"), ("mem-per-gpu", gpus, "GPU")):
+def _sizes(job: Job, root: Part, tasks: int, count: int) -> None:
+    cpus = _cpus(job, root, tasks, count)
+    for key, factor, of in (("mem", 1, "node"), ("mem-per-cpu", cpus, "CPU"), ("mem-per-gpu", count, "GPU")):
         size = root.get(key)
         gib = _memory(size) if size is not None else None
         if size is None or gib is None:
@@ -239,6 +148,38 @@ def _sizes(job: Job, root: Part, tasks: int, gpus: int) -> None:
             size.carry("resources.memory")
         else:
             size.change("resources.memory", f"per {of} there, per node here: {gib:g} GiB times {max(factor, 1)}")
+
+
+def _cpus(job: Job, root: Part, tasks: int, count: int) -> int:
+    """CPUs per node: the most that any option asks for."""
+    part, per_gpu, least = (root.get(key) for key in ("cpus-per-task", "cpus-per-gpu", "mincpus"))
+    each, of_gpu, fewest = _count(part), _count(per_gpu), _count(least)
+    cpus = max((each or 1) * tasks, (of_gpu or 0) * max(count, 1), fewest or 1)
+    at = next((one for one in (part, per_gpu, least, root.get("ntasks-per-node"), root.get("ntasks")) if one), None)
+    if at is not None and (cpus > 1 or each or of_gpu or fewest):
+        job.draft.put("resources.cpus", f"{cpus}", at.at)
+    if part is not None and each and tasks == 1:
+        part.carry("resources.cpus")
+    elif part is not None and each:
+        part.change("resources.cpus", f"per task there, per node here: {each} times {tasks}")
+    if per_gpu is not None and of_gpu:
+        per_gpu.change("resources.cpus", f"per GPU there, per node here: {of_gpu} times {max(count, 1)}")
+    if least is not None and fewest:
+        least.carry("resources.cpus")
+    return cpus
+
+
+def _image(root: Part, job: Job) -> None:
+    """`--container-image` of the plugins that run containers: a registry's reference, in which `#` may part the registry's name from the image's."""
+    part = root.get("container-image")
+    if part is None:
+        return
+    ref = re.sub(r"^(?:docker|dockerd|podman)://", "", part.scalar or "").replace("#", "/", 1)
+    if not _IMAGE.fullmatch(ref) or ref.startswith(("/", ".")) or ref.endswith((".sqsh", ".sif", ".squashfs")):
+        part.leave("an image that lies on the cluster", "give `image`, by its registry")
+        return
+    job.draft.put("image", ref, part.at)
+    part.carry("image")
 
 
 def _time(job: Job, root: Part) -> float | None:
@@ -292,37 +233,3 @@ def _export(job: Job, root: Part) -> None:
             part.carry("env")
     if env:
         job.draft.put("env", dict(sorted(env.items())), part.at if part else root.at)
-
-
-def _body(job: Job, root: Part, shape: Shape) -> None:
-    part = root.get("body")
-    if part is None:
-        return
-    text = common.script(part, part.scalar)
-    if text is None or not any(runs(line) for line in text.split("\n")):
-        if text is not None or not job.book.failed:
-            part.refuse("the script runs nothing", "give it a command", "SKY-SPEC-103")
-        return
-    for number, line in enumerate(text.split("\n")):
-        for pattern, why, needs in _BODY:
-            if pattern.search(line):
-                job.book.note("body", Location(part.at.file, part.at.line + number, 1), why, needs)
-                break
-    unmet(
-        Part(part.book, part.node, Location(part.at.file, part.at.line - 1, 1), part.path, part.key),
-        "slurm",
-        text,
-        shape,
-    )
-    made = prepared("slurm", text, shape)
-    job.draft.put("run", made, part.at)
-    whys = ["lines before it set the SLURM_ variables it reads"] if made != text else []
-    whys += [f"Slurm runs it on the first of {shape.nodes} nodes, skyplan on every one"] if shape.nodes > 1 else []
-    if whys:
-        part.change(
-            "run",
-            "; ".join(whys),
-            "start one process per node in it; NODE_RANK says which it is" if shape.nodes > 1 else "",
-        )
-    else:
-        part.carry("run")
