@@ -18,6 +18,8 @@ from planner.model.migration import MigrationStatus
 from planner.model.record import LIVE, RunStatus, Stack, StackStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planner.app.ports import Ports
     from planner.state.writer import Writer
 
@@ -36,11 +38,20 @@ class Destroyed:
     kept: tuple[str, ...]
 
 
+def known(jobs: Sequence[str], ports: Ports) -> None:
+    """Raises InputError (323) with every job that the record does not know, before anything is asked or ended."""
+    problems = [
+        Diagnostic(code="SKY-APPLY-323", summary=f"no job `{job}` in project `{ports.project.name}` was ever applied")
+        for job in jobs
+        if ports.record.job(job) is None
+    ]
+    if problems:
+        raise InputError(problems)
+
+
 def destroy(job: str, ports: Ports, *, keep_network: bool = False, lease_timeout: float = 0.0) -> Destroyed:
     """Raises InputError (323) for a job the record does not know, LeaseHeld, TerraformError (325), CloudError."""
-    if ports.record.job(job) is None:
-        summary = f"no job `{job}` in project `{ports.project.name}` was ever applied"
-        raise InputError([Diagnostic(code="SKY-APPLY-323", summary=summary)])
+    known((job,), ports)
     gone: list[str] = []
     with held(ports, job, wait_seconds=lease_timeout) as lease:
         writer = ports.record.writer(lease)

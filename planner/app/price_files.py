@@ -87,7 +87,8 @@ class PriceFile:
             with _opened(self.path, self.shown) as text:
                 yield from self._all(text)
         except (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error) as error:
-            raise _unreadable(self.shown, str(error)) from error
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise _unreadable(self.shown, why) from error
 
     def _all(self, text: IO[str]) -> Iterator[Reading]:
         lines = iter(text)
@@ -255,7 +256,8 @@ def _opened(path: Path, shown: str) -> Generator[IO[str]]:
 
 
 def _unreadable(shown: str, why: str) -> InputError:
-    return InputError([Diagnostic(code="SKY-SPEC-101", summary=why, location=Location(shown))])
+    hint = "a CSV or TSV of prices, plain, .gz or .zst; docs/prices.md has the forms"
+    return InputError([Diagnostic(code="SKY-SPEC-101", summary=why, location=Location(shown), hint=hint)])
 
 
 def _stem(path: Path) -> str:

@@ -40,15 +40,15 @@ def command(
     from planner.app import review, wire
     from planner.cli import view
     from planner.cli.progress import ending_politely, progress
-    from planner.model.diagnostic import Diagnostic
-    from planner.model.errors import InputError
 
     setting = review.setting(project_file, catalog)
+    ports = wire.ports(setting.project, setting.market, lambda _stack, _text: None)
+    try:
+        destroying.known(jobs, ports)
+    finally:
+        ports.record.close()
     if not auto_approve:
-        if not sys.stdin.isatty():
-            summary = f"destroying {', '.join(jobs)} needs approval, and there is no terminal to ask on"
-            raise InputError([Diagnostic(code="SKY-APPLY-322", summary=summary, hint="give --auto-approve")])
-        click.confirm(f"Destroy {', '.join(jobs)} in project `{setting.project.name}`?", abort=True, err=True)
+        _approve(jobs, setting.project.name)
     done: list[destroying.Destroyed] = []
     with progress(quiet=quiet or as_json) as tell, ending_politely():
         ports = wire.ports(setting.project, setting.market, tell)
@@ -63,6 +63,16 @@ def command(
     if as_json:
         view.put_json({"format_version": "1.0", "jobs": [asdict(d) for d in done]})
     return 0
+
+
+def _approve(jobs: tuple[str, ...], project: str) -> None:
+    from planner.model.diagnostic import Diagnostic
+    from planner.model.errors import InputError
+
+    if not sys.stdin.isatty():
+        summary = f"destroying {', '.join(jobs)} needs approval, and there is no terminal to ask on"
+        raise InputError([Diagnostic(code="SKY-APPLY-322", summary=summary, hint="give --auto-approve")])
+    click.confirm(f"Destroy {', '.join(jobs)} in project `{project}`?", abort=True, err=True)
 
 
 def _line(done: object) -> str:

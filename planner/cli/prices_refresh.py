@@ -100,7 +100,10 @@ def command(
         view.put_json({"format_version": "1.0", **told})
     else:
         view.say(_lines(done, dry_run=dry_run), stream=sys.stdout)
-    return 0 if done.anything else 1
+    if not done.anything:
+        click.echo("error: no cloud answered, nothing was refreshed: see the warnings", err=True)
+        return 1
+    return 0
 
 
 def _since(text: str | None) -> datetime | None:

@@ -149,6 +149,8 @@ yesterday,aws,us-east-1,use1-az1,p5.48xlarge,spot,3,,,feed
         ("SKY-CAT-118", "other.csv", 1),
         ("SKY-SPEC-101", "missing.csv", 0),
     ]
+    missing = error.value.diagnostics[-1]
+    assert (missing.summary, "CSV" in (missing.hint or "")) == ("No such file or directory", True)
     assert not history.stored().prices
 
 

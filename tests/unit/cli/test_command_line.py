@@ -155,6 +155,13 @@ def test_wrong_words_exit_1_and_say_why(repo: Path, arguments: list[str]) -> Non
     assert done.stderr.strip()
 
 
+def test_jobs_that_nobody_knows_are_told_before_anybody_is_asked(repo: Path) -> None:
+    done = skyplan(repo, "destroy", "nobody", "noone")
+    assert done.returncode == 1
+    assert done.stderr.count("SKY-APPLY-323") == 2
+    assert "approval" not in done.stderr
+
+
 def test_a_mistyped_command_names_its_near_miss(repo: Path) -> None:
     assert "did you mean `plan`" in skyplan(repo, "plam").stderr
 

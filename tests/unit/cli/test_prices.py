@@ -132,6 +132,19 @@ def test_a_snapshot_is_planned_on(filled, tmp_path: Path, capsys: pytest.Capture
     assert not (tmp_path / "empty.json").exists()
 
 
+def test_a_refresh_that_nobody_answered_ends_in_an_error(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from planner.app import refresh
+    from planner.model.diagnostic import Diagnostic, Severity
+
+    silent = Diagnostic(code="SKY-CAT-115", summary="aws: no credentials", severity=Severity.WARNING)
+    none = refresh.Refresh(answers=(), warnings=(silent,))
+    monkeypatch.setattr(refresh, "refresh", lambda *_args, **_more: none)
+    code, out, err = run("refresh", "--dry-run")
+    assert (code, out) == (1, "no region was answered\n")
+    assert "warning: aws: no credentials" in err
+    assert "error: no cloud answered" in err.splitlines()[-1]
+
+
 def test_old_changes_go_and_the_newest_stay(filled) -> None:
     code, out, _ = filled("compact", "--keep-days", "0", "--json")
     assert (code, json.loads(out)) == (0, {"format_version": "1.0", "removed": 54, "prices": 2, "capacity": 0})
