@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.app import inputs
+from planner.app.completing import Completion
 from planner.app.diff_read import Held, Side, held_new
-from planner.app.plan import complete
 from planner.app.usable import unusable
 from planner.model.diagnostic import Diagnostic, Location, Severity
 from planner.model.digest import digest
@@ -178,10 +178,9 @@ def planned(
     )
     files = {j.workload.name: j.file for j in jobs}
     out: list[PlacementPlan] = []
+    completion = Completion(read, policy, ledger.holdings)
     for one in place([j.workload for j in jobs], market, ledger, policy):
-        plan = complete(one, ledger, read, policy, files[one.workload.name])
-        if plan.ranked:
-            for holding in inputs.holdings_of([plan], market):
-                ledger = ledger.plus(holding)
+        plan = completion.complete(one, files[one.workload.name])
+        completion.take(inputs.holdings_of([plan], market))
         out.append(plan)
     return out

@@ -20,9 +20,10 @@ from planner.model.project import Project, default_targets
 from planner.model.words import Words, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from planner.app.markets import Priced
+    from planner.app.standing_plans import StandingPlan
     from planner.model.market import Market
     from planner.model.workload import Workload
 
@@ -42,7 +43,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Everything read.  `warnings` never stop a plan.  `priced`: what `market` is made of besides the catalog; None where it is the catalog."""
+    """Everything read.  `warnings` never stop a plan.
+
+    priced  what `market` is made of besides the catalog; None where it is the catalog
+    texts   of the job files, by their shown paths
+    """
 
     jobs: tuple[Job, ...]
     project: Project
@@ -50,6 +55,11 @@ class Inputs:
     market: Market
     warnings: tuple[Diagnostic, ...]
     priced: Priced | None = None
+    texts: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def text_of(self, file: str) -> str:
+        """A job file's text, to tell a place in it; "" where the job came from no file."""
+        return self.texts.get(file, "")
 
     def counted_at(self, as_of: str) -> Inputs:
         """The same, with the market's ages counted at that moment, where it has a moment of its own."""
@@ -128,11 +138,16 @@ def load(
     catalog: Path | None = None,
     as_of: str | None = None,
     offline: bool = False,
+    advance: Callable[[str], object] | None = None,
 ) -> Inputs:
-    """Read everything; prices as they were known at `as_of`, if it is given.  Raises InputError with every error of every file."""
+    """Read everything; prices as they were known at `as_of`, if it is given.  `advance` is called with each job file's path before it is read.
+
+    Raises InputError with every error of every file.
+    """
     from planner.spec.foreign import parse_any  # noqa: PLC0415 - yaml
     from planner.spec.foreign.shelf import shelf_of  # noqa: PLC0415 - yaml
     from planner.spec.limits import narrow  # noqa: PLC0415 - yaml
+    from planner.spec.together import disagreements  # noqa: PLC0415 - yaml
 
     market = load_market(catalog)
     words = words_of(market)
@@ -145,19 +160,25 @@ def load(
         found += error.diagnostics
         project, project_shown = Project(targets=default_targets()), None
     jobs: list[Job] = []
+    texts: dict[str, str] = {}
     for path in job_files:
+        name = shown(path)
+        if advance is not None:
+            advance(f"reading {name}")
         try:
             text = read_text(path)
         except InputError as error:
             found += error.diagnostics
             continue
-        workloads, diagnostics = parse_any(text, shown(path), words, project, shelf)
+        texts[name] = text
+        workloads, diagnostics = parse_any(text, name, words, project, shelf)
         found += diagnostics
         for workload in workloads:
             narrowed, problems = narrow(workload, project)
             found += problems
-            jobs.append(Job(workload=narrowed, file=shown(path)))
+            jobs.append(Job(workload=narrowed, file=name))
     found += _twice(jobs)
+    found += disagreements(((job.workload, job.file) for job in jobs), texts.__getitem__)
     errors = [d for d in found if d.severity is Severity.ERROR]
     if errors:
         raise InputError(ordered(found))
@@ -170,6 +191,7 @@ def load(
         market=priced.market if priced else market,
         warnings=ordered(found),
         priced=priced,
+        texts=texts,
     )
 
 
@@ -177,14 +199,13 @@ def _twice(jobs: Sequence[Job]) -> list[Diagnostic]:
     first: dict[str, str] = {}
     out: list[Diagnostic] = []
     for job in jobs:
-        other = first.setdefault(job.workload.name, job.file)
-        if other != job.file or sum(j.workload.name == job.workload.name for j in jobs if j.file == job.file) > 1:
-            summary = (
-                f"job `{job.workload.name}` stands in {other} too"
-                if other != job.file
-                else f"job `{job.workload.name}` stands twice"
-            )
-            out.append(Diagnostic(code="SKY-SPEC-112", summary=summary, location=Location(job.file)))
+        name = job.workload.name
+        if name not in first:
+            first[name] = job.file
+            continue
+        other = first[name]
+        summary = f"job `{name}` stands in {other} too" if other != job.file else f"job `{name}` stands twice"
+        out.append(Diagnostic(code="SKY-SPEC-112", summary=summary, location=Location(job.file)))
     return out
 
 
@@ -211,11 +232,10 @@ def holdings_of(plans: Sequence[PlacementPlan], market: Market) -> tuple[Holding
     from planner.placement.fleet import holdings  # noqa: PLC0415 - numpy
     from planner.spec.normal import workload_from_document  # noqa: PLC0415 - beside its use
 
-    known = {(t.cloud.value, t.name) for t in market.types}
     return tuple(
         held
         for p in plans
-        if p.ranked and all((piece.cloud, piece.instance_type) in known for piece in p.choice.pieces)
+        if p.ranked and all((piece.cloud, piece.instance_type) in market.type_index for piece in p.choice.pieces)
         for held in holdings(p.choice, market, workload=workload_from_document(p.job))
     )
 
@@ -229,8 +249,18 @@ class Known:
     running: tuple[tuple[str, str], ...] = ()
 
 
-def read_record(project: str, market: Market, *, offline: bool, as_of: str | None = None) -> Known:
-    """From the record where there is one, holdings as of `as_of`; nothing is created.  `offline` reads files only."""
+def read_record(
+    project: str,
+    market: Market,
+    *,
+    offline: bool,
+    as_of: str | None = None,
+    plans: Mapping[str, StandingPlan] | None = None,
+) -> Known:
+    """From the record where there is one, holdings as of `as_of`; nothing is created.  `offline` reads files only.
+
+    `plans`: of the project's jobs, which say of what runs whose it is and what it will cost.
+    """
     if offline or not there_is_a_record():
         return Known()
     try:
@@ -239,7 +269,7 @@ def read_record(project: str, market: Market, *, offline: bool, as_of: str | Non
         from planner.state.engine import missing  # noqa: PLC0415 - only on an error
 
         raise missing("SQLAlchemy", "record") from error
-    return known(project, market, _moment(as_of) if as_of else None)
+    return known(project, market, _moment(as_of) if as_of else None, plans or {})
 
 
 def ledger_of(holdings: Sequence[Holding], plans: Sequence[Holding]) -> Ledger:

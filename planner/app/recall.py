@@ -4,22 +4,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from planner.app.inputs import Known
+from planner.app.inputs import holdings_of as planned_holdings
 from planner.app.wire import database_url
 from planner.model.offer import pool_id
 from planner.model.record import HOLDING, stamp
+from planner.placement.cost import TICKS_PER_USD
+from planner.spec.normal import workload_from_document
 from planner.state.record import EVERY_PROJECT, Record
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from planner.app.standing_plans import StandingPlan
     from planner.model.ledger import Holding
     from planner.model.market import Market
     from planner.model.record import Run, RunPart
 
 
-def known(project: str, market: Market, at: datetime | None = None) -> Known:
-    """What all projects in the database hold and saw fail, for they share the clouds' capacity; what runs of this one.  Holdings are those of `at`, if it is given."""
+def known(
+    project: str, market: Market, at: datetime | None = None, plans: Mapping[str, StandingPlan] | None = None
+) -> Known:
+    """What all projects in the database hold and saw fail, for they share the clouds' capacity; what runs of this one.  Holdings are those of `at`, if it is given.
+
+    What runs of this project has its team, its groups and its money too: budgets and groups are a project's own.  `plans` say what a rate alone does not.
+    """
     everyone = Record.open(database_url(), EVERY_PROJECT, upgrade=False)
     try:
         runs, memory = everyone.runs(), everyone.memory()
@@ -27,7 +40,13 @@ def known(project: str, market: Market, at: datetime | None = None) -> Known:
         everyone.close()
     mine = Record.open(database_url(), project, upgrade=False)
     try:
-        holdings = sorted(h for run in runs if _holds(run, at) for h in holdings_of(run, market))
+        ours = set(mine.runs())
+        holdings = sorted(
+            h
+            for run in runs
+            if _holds(run, at)
+            for h in (_with_money(run, market, (plans or {}).get(run.job)) if run in ours else holdings_of(run, market))
+        )
         return Known(holdings=tuple(holdings), memory=memory, running=mine.running())
     finally:
         mine.close()
@@ -39,6 +58,37 @@ def _holds(run: Run, at: datetime | None) -> bool:
         return run.status in HOLDING
     then = stamp(at)
     return run.started_at <= then and (run.status in HOLDING or (run.ended_at is not None and run.ended_at > then))
+
+
+def _with_money(run: Run, market: Market, standing: StandingPlan | None) -> tuple[Holding, ...]:
+    """What a run of this project holds, with whose it is and what it costs.
+
+    Its total is what its plan expects of that place; without a plan, its hard end in money, or nothing where it has none: its rate counts all the same.
+    """
+    job = workload_from_document(standing.plan.job) if standing else None
+    # nothing where the catalog has lost a type
+    planned = planned_holdings([standing.plan], market) if standing else ()
+    if standing and planned and standing.plan.choice.offer_id == run.offer_id:
+        return planned
+    total = standing.totals.get(run.offer_id) if standing else None
+    if total is None:
+        total = run.budget_usd or Decimal(0)
+    found = holdings_of(run, market)
+    nodes = sum(h.nodes for h in found)
+    out: list[Holding] = []
+    for h in found:
+        share = Fraction(h.nodes, nodes) if nodes else Fraction(1)
+        out.append(
+            replace(
+                h,
+                usd_per_hour_ticks=round(Fraction(run.usd_per_hour) * TICKS_PER_USD * share),
+                usd_total_ticks=round(Fraction(total) * TICKS_PER_USD * share),
+                team=job.team if job else "",
+                apart=tuple(sorted((a.group, a.by.value) for a in job.anti_affinity)) if job else (),
+                gang=job.gang.group if job and job.gang else "",
+            )
+        )
+    return tuple(out)
 
 
 def holdings_of(run: Run, market: Market) -> tuple[Holding, ...]:

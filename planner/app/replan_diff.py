@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from planner.app import compose
-from planner.app.plan import complete
+from planner.app.completing import complete
 from planner.app.replan_words import diff_text, place_words
 from planner.app.rights import placement_grants
 from planner.migration.costing import usd

@@ -7,6 +7,8 @@ first free one of a hash sequence over job and rank, given the addresses that ot
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Set as AbstractSet
+from functools import cache
 from ipaddress import IPv4Address, IPv4Network
 
 from planner.model.offer import Region
@@ -35,20 +37,27 @@ def zone_cidrs(region: Region) -> tuple[tuple[str, str], ...]:
     return tuple((zone, f"10.{region.net_index}.{16 * k}.0/20") for k, zone in enumerate(zones))
 
 
-def addresses(subnet: str, job: str, nodes: int, taken: frozenset[str]) -> tuple[str, ...]:
+@cache
+def as_number(address: str) -> int:
+    """An address as a number."""
+    return int(IPv4Address(address))
+
+
+def addresses(subnet: str, job: str, nodes: int, taken: AbstractSet[str]) -> tuple[str, ...]:
     """One private address per rank in the subnet (a CIDR), none of `taken` and all different.  Raises ValueError where there is no room."""
     cidr = IPv4Network(subnet)
+    first, last = int(cidr.network_address), int(cidr.broadcast_address)
     room = cidr.num_addresses - RESERVED_LOW - 1
-    if nodes + sum(IPv4Address(a) in cidr for a in taken) > room:
+    if nodes + sum(first <= as_number(a) <= last for a in taken) > room:
         raise ValueError(f"{subnet} has no room for {nodes} nodes more")
     out: list[str] = []
-    used = set(taken)
+    used: set[str] = set()
     for rank in range(nodes):
         attempt = 0
         while True:
             seed = hashlib.sha256(f"{job}/{rank}/{attempt}".encode()).digest()
-            found = str(cidr[RESERVED_LOW + int.from_bytes(seed[:8], "big") % room])
-            if found not in used:
+            found = str(IPv4Address(first + RESERVED_LOW + int.from_bytes(seed[:8], "big") % room))
+            if found not in used and found not in taken:
                 break
             attempt += 1
         used.add(found)

@@ -15,6 +15,7 @@ from planner.app.inputs import holdings_of as planned_holdings
 from planner.app.recall import holdings_of, known
 from planner.app.revalidate import Today, price, prices_now
 from planner.app.review import Setting, review
+from planner.app.standing_plans import whole
 from planner.app.status import document, status
 from planner.app.sync import Foreign, sync
 from planner.model.errors import InputError, StalePlan
@@ -177,7 +178,15 @@ def test_a_run_holds_of_each_pool_what_its_part_takes(world: SplitWorld, monkeyp
         replace(h, usd_per_hour_ticks=0, usd_total_ticks=0) for h in planned
     )  # what it costs, plans say
     monkeypatch.setenv("SKYPLAN_DATABASE_URL", sqlite_url(world.path))
-    assert known("acme", market()).holdings == tuple(sorted(held))
+    assert known("acme", market(), plans={PLAN.name: whole(PLAN)}).holdings == tuple(sorted(planned)), (
+        "as its plan says"
+    )
+    alone = known("acme", market()).holdings
+    assert [(h.pool, h.nodes) for h in alone] == sorted((h.pool, h.nodes) for h in held)
+    assert sum(h.usd_per_hour_ticks for h in alone) == int(done.run.usd_per_hour * 10_000), "its rate is known without"
+    assert not any(h.usd_per_hour_ticks for h in known("other", market()).holdings), (
+        "another project's money is its own"
+    )
     world.destroy()
     assert not known("acme", market()).holdings
 
@@ -185,8 +194,8 @@ def test_a_run_holds_of_each_pool_what_its_part_takes(world: SplitWorld, monkeyp
 def test_a_part_of_a_type_that_the_catalog_lost_is_counted_with_the_first(world: SplitWorld) -> None:
     done = world.apply()
     assert done is not None
-    whole = market()
-    lost: Market = replace(whole, types=tuple(t for t in whole.types if t.name != "a2-ultragpu-8g"))
+    every = market()
+    lost: Market = replace(every, types=tuple(t for t in every.types if t.name != "a2-ultragpu-8g"))
     assert holdings_of(done.run, lost) == (done.run.holding,)
     assert done.run.holding.nodes == 4
 
