@@ -157,6 +157,6 @@ def snapshot(history: History, at: datetime | None) -> str:
     return snapshot_text(told)
 
 
-def compact(history: History, now: datetime, *, keep_days: float, every: timedelta | None) -> int:
-    """Rows that went.  See `History.compact`."""
-    return history.compact(now - timedelta(days=keep_days), every)
+def compact(history: History, now: datetime, *, keep_days: float, every: timedelta | None, dry: bool = False) -> int:
+    """Rows that went, or would.  See `History.compact`."""
+    return history.compact(now - timedelta(days=keep_days), every, dry=dry)

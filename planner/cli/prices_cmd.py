@@ -262,11 +262,17 @@ def snapshot_command(
 @click.option(
     "--keep-changes-at", metavar="SPAN", help="Of older ones the last per span stays, such as 1h [default: none do]."
 )
+@click.option("--dry-run", is_flag=True, help="Say what would go, and keep it.")
 @options.project
 @options.catalog
 @options.as_json
 def compact_command(
-    keep_days: float, keep_changes_at: str | None, project_file: Path | None, catalog: Path | None, as_json: bool
+    keep_days: float,
+    keep_changes_at: str | None,
+    dry_run: bool,
+    project_file: Path | None,
+    catalog: Path | None,
+    as_json: bool,
 ) -> int:
     """Let old parts of the history go.  The newest price of each series stays, and so does the one that held where the kept part begins.
 
@@ -279,13 +285,14 @@ def compact_command(
 
     every = _span(keep_changes_at)
     with _history(project_file, catalog) as (history, _):
-        gone = prices.compact(history, datetime.now(UTC), keep_days=keep_days, every=every)
+        gone = prices.compact(history, datetime.now(UTC), keep_days=keep_days, every=every, dry=dry_run)
         left = history.stored()
     if as_json:
-        view.put_json({"format_version": "1.0", "removed": gone, "prices": left.prices, "capacity": left.capacity})
+        told = {"removed": gone, "prices": left.prices, "capacity": left.capacity, "dry_run": dry_run}
+        view.put_json({"format_version": "1.0", **told})
     else:
         click.echo(
-            f"removed: {gone:,} rows; {left.prices:,} prices and {left.capacity:,} words about capacity are left"
+            f"{'would remove' if dry_run else 'removed'}: {gone:,} rows; {left.prices:,} prices and {left.capacity:,} words about capacity are {'there now' if dry_run else 'left'}"
         )
     return 0
 

@@ -143,11 +143,11 @@ class History:
         with reading(self._engine) as connection:
             return history_keep.stored(connection)
 
-    def compact(self, keep_since: datetime, every: timedelta | None) -> int:
+    def compact(self, keep_since: datetime, every: timedelta | None, *, dry: bool = False) -> int:
         """Thin what is older than `keep_since` to one change per `every` and series, or remove it; the price that holds at `keep_since`, and the newest of each series, stay.
-        Returns how many rows went.
+        Returns how many rows went; where it is `dry`, how many would, and they stay.
         """
-        return history_keep.compact(self._engine, us(keep_since), every)
+        return history_keep.compact(self._engine, us(keep_since), every, dry=dry)
 
     # moves
 

@@ -39,22 +39,28 @@ def stored(connection: Connection) -> Stored:
     )
 
 
-def compact(engine: Engine, keep: int, every: timedelta | None) -> int:
+def compact(engine: Engine, keep: int, every: timedelta | None, *, dry: bool = False) -> int:
     """See `History.compact`."""
     with reading(engine) as connection:
         lines = connection.execute(text("SELECT coalesce(max(ix) + 1, 0) FROM line")).scalar_one()
     gone = 0
     for begin in range(0, lines, LINES):
         values = {"begin": begin, "end": begin + LINES, "keep": keep}
-        with writing(engine) as connection:
+        with (reading if dry else writing)(engine) as connection:
             for table in ("price", "capacity"):
                 newer = _OLDER.format(table=table, before="<=")
                 if every is not None:
                     values["every"] = every // _MICROSECOND
                     newer = f"{_OLDER.format(table=table, before='<')} AND q.at / :every = t.at / :every"
-                query = f"DELETE FROM {table} AS t WHERE {_MINE} AND EXISTS ({newer})"  # noqa: S608 - our own names
-                gone += connection.execute(text(query), values).rowcount
+                gone += _gone(connection, f"{table} AS t WHERE {_MINE} AND EXISTS ({newer})", values, dry=dry)
             if every is None:
-                query = "DELETE FROM price_seen WHERE line_ix >= :begin AND line_ix < :end AND until < :keep"
-                gone += connection.execute(text(query), values).rowcount
+                seen = "price_seen WHERE line_ix >= :begin AND line_ix < :end AND until < :keep"
+                gone += _gone(connection, seen, values, dry=dry)
     return gone
+
+
+def _gone(connection: Connection, rows: str, values: dict[str, int], *, dry: bool) -> int:
+    """How many of these rows go, or would."""
+    if dry:
+        return connection.execute(text(f"SELECT count(*) FROM {rows}"), values).scalar_one()  # noqa: S608 - our own names
+    return connection.execute(text(f"DELETE FROM {rows}"), values).rowcount  # noqa: S608 - our own names
