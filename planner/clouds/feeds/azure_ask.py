@@ -27,7 +27,12 @@ PORTS = {"https": 443, "http": 80}
 
 def token(credential: Any) -> None:
     """Whether there are credentials at all.  Raises CloudError."""
-    _of_sdk("credentials", lambda: credential.get_token(SCOPE))
+    token_for(credential, SCOPE)
+
+
+def token_for(credential: Any, scope: str) -> str:
+    """A token for that API.  Raises CloudError."""
+    return _of_sdk("credentials", lambda: credential.get_token(scope).token)
 
 
 def listed(operation: str, base: str, begin: Callable[..., Any], again: Again, **asked: str) -> Iterator[object]:
