@@ -91,10 +91,12 @@ class Book:
         self.taken.update(entry.leaves)
         self.entries.append(entry)
 
-    def rest(self, root: Part, known: Iterable[str]) -> None:
-        """An error for each value that nobody took; `known` are the top's fields, for near misses."""
+    def rest(self, root: Part, known: Iterable[str], inner: Iterable[str] = ()) -> None:
+        """An error for each value that nobody took; `known` are the top's fields, for near misses, `inner` those of its `resources`."""
         for part in _untaken(root, self.taken):
             hint = did_you_mean(part.key, known) or f"the importer knows {self.tool}'s documented fields; take it out"
+            if part.path == part.key and part.key in inner:
+                hint = "indent it: it belongs under `resources`"
             self.error(part.at, f"`{part.path}` is no field of {self.tool} that is known", hint, "SKY-SPEC-102")
             self.taken.update(part.leaves())
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from planner.spec import units
 from planner.spec.foreign import common
 from planner.spec.foreign.dstack_left import FILES_NEED, LEFT
+from planner.spec.foreign.dstack_resources import FIELDS as RESOURCES
 from planner.spec.foreign.dstack_resources import resources
 from planner.spec.foreign.scripts import Shape, prepared, unmet
 from planner.spec.foreign.shelf import CLOUDS, region_of_zone
@@ -48,8 +49,10 @@ _OWN: Final = (
         "tags",
         "placement",
         "ssh_config",
+        "groups",
     ),
 )
+_FILLED: Final = re.compile(r"\$\{\{[^}\n]*\}\}")
 #: documented fields at the top of a configuration
 FIELDS: Final = (*_OWN, *LEFT)
 #: what else a file of dstack's may hold, and why it is no job
@@ -80,6 +83,12 @@ def configuration(job: Job, root: Part, file_name: str) -> None:
         book.taken.update(root.leaves())
         book.error(hosts.at, "it is a fleet of hosts you have: skyplan plans what clouds sell", "import a task")
         return
+    groups = root.get("groups")
+    if groups is not None and not groups.is_null:
+        book.taken.update(root.leaves())
+        why = "`groups` makes nodes that differ, each group with commands of its own: nodes of a job are alike"
+        book.error(groups.at, why, "write one task per group, without `groups`")
+        return
     fleet = word == "fleet"
     kind.carry("run") if not fleet else kind.change(
         "resources", "a fleet is machines without work: its resources are carried over, `run` is yours to write"
@@ -106,7 +115,7 @@ def configuration(job: Job, root: Part, file_name: str) -> None:
     _rest(job, root)
     if env:
         draft.put("env", dict(sorted(env.items())), root.at)
-    book.rest(root, FIELDS)
+    book.rest(root, FIELDS, RESOURCES)
 
 
 def _nodes(job: Job, root: Part) -> None:
@@ -120,6 +129,9 @@ def _nodes(job: Job, root: Part) -> None:
     count = (high or low) if dots else text
     if not top and not dots:
         common.nodes(job, part)
+    elif count == "0" and not high:
+        part.change("resources.nodes", "as many as are needed there, none at first: 1 node is planned")
+        job.draft.put("resources.nodes", 1, part.at)
     elif count.isdigit() and 0 < int(count) <= common.MAX_NODES:
         job.draft.put("resources.nodes", int(count), part.at)
         part.change("resources.nodes", f"a range there: {count} nodes are planned")
@@ -284,6 +296,8 @@ def _image(job: Job, root: Part) -> None:
 
 def _placement(job: Job, root: Part) -> None:
     part = root.get("placement")
+    if root.get("groups") is not None:
+        root.entries()["groups"].leave("it is empty")
     if part is not None and part.scalar == "cluster":
         job.draft.put("resources.interconnect_sensitive", value=True, at=part.at)
         part.change(
@@ -315,6 +329,10 @@ def _commands(job: Job, root: Part, shape: Shape) -> None:
         return
     for item in part.items():
         unmet(item, "dstack", item.scalar or "", shape)
+        filled = _FILLED.search(item.scalar or "")
+        if filled:
+            why = f"dstack fills in {filled[0]} at launch; to bash it is an error"
+            job.book.note(item.path, item.at, why, "write out what stands for it")
     made = prepared("dstack", script, shape)
     job.draft.put("run", made, part.at)
     if made == script:

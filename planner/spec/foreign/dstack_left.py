@@ -41,6 +41,11 @@ LEFT: Final[dict[str, tuple[str, str]]] = {
     "pool_name": (_IDLE, ""),
     "instance_name": (_IDLE, ""),
     "fleets": ("dstack's fleets: skyplan makes the nodes a job needs", ""),
+    "instances": ("dstack's instances: skyplan makes the nodes a job needs", ""),
+    "dstack": (
+        "access to dstack's own server from within the run: skyplan has no such server",
+        "take out what calls `dstack`",
+    ),
     "utilization_policy": ("nodes are not ended for low use", "give `constraints.stop_after` for a hard end"),
     "startup_order": ("all nodes start together", "let the script wait for its peers"),
     "stop_criteria": ("a job ends when its command has ended on every node", "let the script end the others"),

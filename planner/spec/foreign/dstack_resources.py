@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from planner.spec.foreign.carried import Part
     from planner.spec.foreign.common import Job
 
+#: documented fields of `resources`
+FIELDS: Final = ("gpu", "cpu", "memory", "disk", "shm_size")
 _VENDORS: Final = {
     "nvidia": "nvidia",
     "amd": "amd",
@@ -41,6 +43,7 @@ class _Gpu:
     memory: tuple[float, float] = (0.0, _INFINITE)
     total: tuple[float, float] = (0.0, _INFINITE)
     count: tuple[float, float] = (1.0, 1.0)
+    counted: bool = False
 
 
 class _Wrong(ValueError):
@@ -141,6 +144,8 @@ def _account(part: Part, wanted: _Gpu, pairs: list[tuple[str, int]], unknown: li
         says.append(f"any of {', '.join(dict.fromkeys(model for model, _ in pairs))}")
     if wanted.count[0] != wanted.count[1]:
         says.append(f"as many per node as machines have: {', '.join(str(c) for c in sorted({c for _, c in pairs}))}")
+    if not wanted.counted:
+        says.append("one per node, as no count is said: dstack takes machines with more as well")
     if not wanted.vendor and not wanted.names:
         says.append("NVIDIA is meant where no maker is said")
     says += [f"{why}, so it falls away" for why in unknown]
@@ -188,7 +193,7 @@ def _read_text(text: str | None) -> _Gpu:
         elif kind == "memory":
             found.memory = _range(token, memory=True)
         else:
-            found.count = _range(token, memory=False)
+            found.count, found.counted = _range(token, memory=False), True
     return found
 
 
@@ -205,7 +210,7 @@ def _read_fields(part: Part) -> _Gpu:
             bounds = _bounds(value, memory=True)
             found.memory, found.total = (bounds, found.total) if key == "memory" else (found.memory, bounds)
         elif key == "count" and not value.is_null:
-            found.count = _bounds(value, memory=False)
+            found.count, found.counted = _bounds(value, memory=False), True
         elif key not in {"vendor", "memory", "total_memory", "count", "compute_capability"}:
             raise _Wrong(f"has a field that is not known: {shown(key)}")
     return found

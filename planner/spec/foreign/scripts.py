@@ -45,7 +45,10 @@ def _settings(tool: str, shape: Shape) -> dict[str, str]:
             "SKYPILOT_NUM_GPUS_PER_NODE": cards,
             "SKYPILOT_NODE_IPS": head,
             "SKYPILOT_TASK_ID": run,
+            "SKYPILOT_SPOT_RUN_ID": run,
+            "SKYPILOT_JOB_ID": run,
             "SKYPILOT_CLUSTER_INFO": "",
+            **_old(rank, head, nodes, cards),
         },
         "dstack": {
             "DSTACK_NODE_RANK": rank,
@@ -67,6 +70,16 @@ def _settings(tool: str, shape: Shape) -> dict[str, str]:
             "SLURM_JOBID": run,
         },
     }[tool]
+
+
+def _old(rank: str, head: str, nodes: str, cards: str) -> dict[str, str]:
+    """What SkyPilot's variables were called before 2023, which scripts of that time still read."""
+    return {
+        "SKY_NODE_RANK": rank,
+        "SKY_NODE_IPS": head,
+        "SKY_NUM_NODES": nodes,
+        "SKY_NUM_GPUS_PER_NODE": cards,
+    }
 
 
 def prepared(tool: str, script: str, shape: Shape) -> str:
@@ -127,6 +140,8 @@ def _used(tool: str, script: str) -> dict[str, int]:
     """The tool's variables that the script reads -> line within it, the first counting 1.  One that it sets itself is its own."""
     found: dict[str, int] = {}
     names = rf"{tool.upper()}_[A-Z0-9_]*[A-Z0-9]"
+    if tool == "skypilot":
+        names = rf"{names}|{'|'.join(_old('', '', '', ''))}"
     for use in _uses(names, script):
         found.setdefault(use[0], script.count("\n", 0, use.start()) + 1)
     own = {m[1] for m in re.finditer(rf"^\s*(?:export\s+)?({names})=", script, re.MULTILINE)}

@@ -105,7 +105,7 @@ class Choice:
             self._account_gpus(part, ordered=ordered)
         elif key in self.odd:
             part.change(_TARGET[key], self.odd[key])
-        elif key in {"cpus", "memory"} and (key in self.exact or self.figures.get(key, 0.0) < most[key]):
+        elif key in {"cpus", "memory", "disk_size"} and (key in self.exact or self.figures.get(key, 0.0) < most[key]):
             why = "exactly that much there, at least that much here" if key in self.exact else ""
             larger = (
                 f"alternatives differ: the largest, {most[key]:g}, holds for all"
@@ -244,7 +244,8 @@ def _filled(choice: Choice, key: str, known: dict[str, str | None]) -> str | Non
     if part is None or part.is_null:
         return None
     if part.scalar is None:
-        part.refuse(f"`{part.path}` must be a single value", "see SkyPilot's YAML reference")
+        hint = f"write an alternative for each under `any_of`, such as - {key}: gcp"
+        part.refuse(f"`{part.path}` must be a single value", hint if key in {"cloud", "infra"} else "name one")
         return None
     text, unknown = filled(part.scalar.strip(), known)
     if unknown:
@@ -271,6 +272,11 @@ def _gpus(job: Job, choice: Choice, known: dict[str, str | None]) -> None:
         if one is not None:
             found.append(one)
     choice.accelerators = tuple(dict.fromkeys(found))
+    sold = job.shelf.machines.get(choice.types[0]) if choice.types and found else None
+    if sold is not None and not any(one.count == sold.count and one.model in {None, sold.gpu} for one in found):
+        asked = " or ".join(map(str, choice.accelerators))
+        why = f"{choice.types[0]} has {sold.gpu}:{sold.count}, not {asked}"
+        choice.drop("instance_type", why, "take out `instance_type` or `accelerators`")
     if not found and not job.book.failed:
         whys = "; ".join(dict.fromkeys(choice.unknown.values())) or NO_GPU
         choice.drop("accelerators", whys, "name a GPU that `skyplan offers` lists", about_gpu=bool(choice.unknown))

@@ -48,7 +48,10 @@ _LEFT: Final = {
     "volumes": ("a volume of SkyPilot's: skyplan knows buckets, not volumes", "put the data in a bucket under `data`"),
     "priority_class": ("a class of Kubernetes", "say `priority`"),
     "_cluster_config_overrides": ("written by SkyPilot for itself", ""),
+    "_no_missing_accel_warnings": ("written by SkyPilot for itself", ""),
 }
+#: documented fields that choose no hardware
+FIELDS: Final = ("image_id", "labels", "network_tier", "max_hourly_cost", "priority", *_LEFT)
 
 
 def plain(job: Job, key: str, part: Part, known: dict[str, str | None]) -> None:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from planner.spec.foreign import common
 from planner.spec.foreign.sky_choice import Choice, Place, choice_of
+from planner.spec.foreign.sky_plain import FIELDS as PLAIN
 from planner.spec.foreign.sky_plain import image, plain
+from planner.spec.near import did_you_mean
 
 if TYPE_CHECKING:
     from planner.model.diagnostic import Location
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 AXES: Final = (
     *("accelerators", "cpus", "memory", "use_spot", "infra", "cloud", "region", "zone", "instance_type", "disk_size"),
 )
+#: documented fields of `resources`
+FIELDS: Final = (*AXES, *PLAIN, "any_of", "ordered")
+#: what a node's disk holds there where nothing is said, in GB (SkyPilot's reference of `disk_size`, read 2026-11)
+_DISK: Final = 256.0
 _SHOWN: Final = 4
 
 
@@ -77,10 +83,17 @@ def _leave_rest(seen: _Seen, lists: list[Part]) -> None:
 
 
 def _none_left(job: Job, part: Part, seen: _Seen) -> None:
-    """Say for each alternative why it falls away; the first one's place is where the error stands."""
+    """Say for each alternative why it falls away; the first one's place is where the error stands.  What is no field explains it better than what lacks."""
+    strange = [value for key, value in part.entries().items() if key not in FIELDS]
+    for value in strange:
+        old = "an old name of `any_of`: write that" if value.key == "candidates" else ""
+        hint = old or did_you_mean(value.key, FIELDS) or "take it out, or see SkyPilot's YAML reference"
+        value.refuse(f"`{value.path}` is no field of SkyPilot that is known", hint, "SKY-SPEC-102")
     job.book.taken.update(part.leaves())
     whys = dict.fromkeys(read.why_not for read in seen.dropped)
     first = seen.dropped[0]
+    if strange:
+        return
     if list(whys) == [NO_GPU]:
         common.no_gpu(job, first.why_at)
         return
@@ -105,7 +118,13 @@ def _merge(job: Job, part: Part, seen: _Seen, *, ordered: bool) -> None:
         )
     for key, target, unit in (("cpus", "cpus", ""), ("memory", "memory", "GiB"), ("disk_size", "disk", "GiB")):
         figures = [f for read in choices if (f := read.figures.get(key)) is not None]
-        if figures:
+        if key == "disk_size" and len(figures) < len(choices):
+            why = f"SkyPilot gives a node {_DISK:g} GB where nothing is said"
+            figures.append(_DISK)
+            stated = f"{max(figures):.12g}GiB"
+            todo = job.say("resources.disk", part.at, stated, why)
+            draft.put("resources.disk", stated, part.at, todo if len(figures) == 1 else "")
+        elif figures:
             draft.put(f"resources.{target}", f"{max(figures):.12g}{unit}", choices[0].at_of(key, part))
     _places(job, part, choices)
     types = {t for read in choices for t in read.types}
@@ -160,7 +179,7 @@ def _account(part: Part, choices: list[Choice], dropped: list[Choice], *, ordere
                 used.setdefault(value.path, []).append(read)
                 parts[value.path] = value
     most = {
-        key: max((r.figures[key] for r in choices if key in r.figures), default=0.0)
+        key: max(r.figures.get(key, _DISK if key == "disk_size" else 0.0) for r in choices)
         for key in ("cpus", "memory", "disk_size")
     }
     for path, value in parts.items():

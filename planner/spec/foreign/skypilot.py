@@ -13,6 +13,7 @@ from planner.model.diagnostic import Location
 from planner.spec.foreign import common
 from planner.spec.foreign.scripts import Shape, prepared, unmet
 from planner.spec.foreign.sky_mounts import mounts
+from planner.spec.foreign.sky_resources import FIELDS as RESOURCES
 from planner.spec.foreign.sky_resources import resources
 from planner.spec.yaml_lines import Mapping
 
@@ -37,6 +38,7 @@ FIELDS: Final = (
     ),
     *("run", "service", "pool", "config", "experimental", "inputs", "outputs", "event_callback", "volume_mounts"),
     *("file_mounts_mapping", "api_server_access", "execution", "placement", "primary_tasks", "termination_delay"),
+    "_metadata",
 )
 _LOCAL: Final = "a folder of your machine: skyplan sends no files to nodes"
 _LOCAL_NEEDS: Final = (
@@ -50,12 +52,18 @@ _LEFT: Final = {
     "volumes": ("a volume of SkyPilot's: skyplan knows buckets, not volumes", "put the data in a bucket under `data`"),
     "volume_mounts": ("written by SkyPilot for itself", ""),
     "file_mounts_mapping": ("written by SkyPilot for itself", ""),
+    "_metadata": ("written by SkyPilot for itself", ""),
     "api_server_access": ("skyplan has no such server", ""),
 }
 _CONDA: Final = re.compile(r"^\s*(?:source\s+\S*)?conda\s+\w", re.MULTILINE)
 #: what a script takes for granted on SkyPilot's machines
 _EXPECTED: Final = (
     (re.compile(r"\bsky_workdir\b"), "the script names ~/sky_workdir, SkyPilot's copy of `workdir`", _LOCAL_NEEDS),
+    (
+        re.compile(r">>\s*[\"']?(?:~|\$HOME|\$\{HOME\})/\.(?:bashrc|bash_profile|profile)\b"),
+        "the script writes to ~/.bashrc, which SkyPilot's shells read and skyplan's do not",
+        "set it in `env`, or in `run` itself",
+    ),
     (
         _CONDA,
         "the script calls conda, which SkyPilot's own machine image has",
@@ -93,7 +101,7 @@ def task(job: Job, root: Part, file_name: str) -> None:
     if job.nodes > 1 and draft.value("resources.interconnect_sensitive") is None:
         why = "nodes are assumed to need no fast fabric: set it true for data-parallel training"
         draft.todo.append(job.say("resources.interconnect_sensitive", root.at, "false", why))
-    book.rest(root, FIELDS)
+    book.rest(root, FIELDS, RESOURCES)
 
 
 def _refused(root: Part) -> bool:
