@@ -35,6 +35,19 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-SPEC-112", "two jobs have one name", "names identify jobs; rename one"),
     ("SKY-SPEC-113", "two settings contradict each other", "see the message"),
     ("SKY-SPEC-114", "the region of a data location is not said", "add `region`: without it egress is unknown"),
+    (
+        "SKY-SPEC-130",
+        "a file that may be of two tools is taken for one's",
+        "say whose it is: `--from`, or `work` in a job file of skyplan",
+    ),
+    ("SKY-SPEC-131", "a value of another tool's file is not carried over", "see what it would need in the message"),
+    ("SKY-SPEC-132", "a value of another tool's file does not mean quite the same here", "see the message"),
+    ("SKY-SPEC-133", "something in another tool's file needs a look", "see the message"),
+    (
+        "SKY-SPEC-134",
+        "another tool's file does not say what a job must say; it is assumed",
+        "`skyplan import` writes a job file in which to say it",
+    ),
     # the catalog
     ("SKY-CAT-101", "a catalog file cannot be read", "see the line named"),
     ("SKY-CAT-102", "a price is zero, negative or not a number", "the row counts as unknown"),
@@ -157,6 +170,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     ("SKY-APPLY-348", "this machine's clock is wrong", "set it by NTP: clouds refuse what is signed minutes off"),
     ("SKY-APPLY-349", "this Terraform is not one that skyplan was tried with", "install a version in the range named"),
+    (
+        "SKY-APPLY-360",
+        "the job waits: there is no room for it now",
+        "see why in its plan; plan it again with the others when there is room",
+    ),
     # why a job moves, or does not
     (
         "SKY-MOVE-401",
