@@ -74,7 +74,7 @@ def command(
     from planner.app import comment, comment_place
     from planner.app.comment_decide import Behavior
     from planner.forges.again import Patience
-    from planner.forges.choose import open_forge
+    from planner.forges.choose import opened
     from planner.forges.surroundings import Given
 
     found = comment_place.find(Given(forge=forge or "", repo=repo, number=number or 0, api=api), os.environ)
@@ -91,8 +91,8 @@ def command(
         dry_run=dry_run,
     )
     patience = Patience()
-    opened = open_forge(found.place, token, patience)
-    done = comment.post(request, opened, patience, now, blind=dry_run and not token)
+    with opened(found.place, token, patience) as there:
+        done = comment.post(request, there, patience, now, blind=dry_run and not token)
     _tell(done, found.place, dry_run=dry_run, looked=bool(token))
     if as_json:
         from planner.cli import view
@@ -113,8 +113,8 @@ def _read(file: Path) -> bytes:
     if str(file) == "-":
         return sys.stdin.buffer.read(LARGEST + 1)
     try:
-        with file.open("rb") as opened:
-            return opened.read(LARGEST + 1)
+        with file.open("rb") as text:
+            return text.read(LARGEST + 1)
     except OSError as error:
         summary = error.strerror or str(error)
         raise InputError([Diagnostic(code="SKY-SPEC-101", summary=summary, location=Location(str(file)))]) from error

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, assert_never
 
 from planner.forges.again import Patience
 from planner.forges.port import Forge, Name, Place
 
+if TYPE_CHECKING:
+    from planner.forges.github import GitHub
+    from planner.forges.gitlab import GitLab
 
-def open_forge(place: Place, token: str, patience: Patience | None = None) -> Forge:
-    """Nothing is asked yet.  Raises ForgeError (SKY-APPLY-331, 336)."""
-    patience = patience or Patience()
+
+@contextmanager
+def opened(place: Place, token: str, patience: Patience | None = None) -> Generator[Forge]:
+    """Nothing is asked yet; its connections end with the block.  Raises ForgeError (SKY-APPLY-331, 336)."""
+    forge = _made(place, token, patience or Patience())
+    try:
+        yield forge
+    finally:
+        forge.close()
+
+
+def _made(place: Place, token: str, patience: Patience) -> GitHub | GitLab:
     match place.forge:
         case Name.GITHUB:
             from planner.forges.github import GitHub  # noqa: PLC0415 - one of two

@@ -55,6 +55,10 @@ class GitHub:
         self._place = place
         self._notes: list[str] = []
 
+    def close(self) -> None:
+        """End its connections."""
+        self._rest.close()
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What its user should know of what was asked so far."""

@@ -47,6 +47,10 @@ class GitLab:
         self._place = place
         self._me: int | None = None
 
+    def close(self) -> None:
+        """End its connections."""
+        self._rest.close()
+
     @property
     def notes(self) -> tuple[str, ...]:
         """Nothing so far."""

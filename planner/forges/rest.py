@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urljoin, urlsplit
 
@@ -32,18 +32,18 @@ _REDIRECTS = (301, 302, 307, 308)
 _BUSY = (500, 502, 503, 504)
 _FORBIDDEN, _TOO_MANY = 403, 429
 _LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1", re.IGNORECASE)
-_NEXT = re.compile(r'<([^<>]*)>\s*((?:;\s*[^;,"]+(?:="[^"]*")?\s*)*)')
 _TOKEN = re.compile(r"[!-~]{1,4096}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came back, parsed; `body` is None where there was none."""
+    """What came back, parsed; `body` is None where there was none, `following` the link to the next page, "" on the last."""
 
     status: int
     body: object
     headers: Mapping[str, str]
     url: str
+    following: str = ""
 
 
 class _Again(Exception):
@@ -194,7 +194,10 @@ class Rest:
                 if size > LARGEST:
                     raise self._failed(f"{self._host}: an answer of more than {LARGEST // 2**20} MiB")
                 kept.append(part)
-            return Answer(status=got.status_code, body=b"".join(kept), headers=got.headers, url=url)
+            following = got.links.get("next", {}).get("url", "")
+            return Answer(
+                status=got.status_code, body=b"".join(kept), headers=got.headers, url=url, following=following
+            )
 
     def _opened(self) -> httpx.Client:
         if self._client is None:
@@ -207,14 +210,14 @@ class Rest:
 
     def _json(self, answer: Answer) -> Answer:
         if not answer.body:
-            return Answer(status=answer.status, body=None, headers=answer.headers, url=answer.url)
+            return replace(answer, body=None)
         try:
             body: object = json.loads(cast("bytes", answer.body))
         except (ValueError, RecursionError):
             raise self._failed(
                 f"{self._host} answered {answer.status} with what is no JSON: a proxy's or a sign-in page may stand in between"
             ) from None
-        return Answer(status=answer.status, body=body, headers=answer.headers, url=answer.url)
+        return replace(answer, body=body)
 
     def _message(self, answer: Answer) -> str:
         """What the forge says, in one line, short and without the token."""
@@ -244,9 +247,8 @@ class Rest:
         return failed("SKY-APPLY-335", self.clean(summary))
 
     def _next(self, answer: Answer) -> str | None:
-        for url, rest in _NEXT.findall(answer.headers.get("link", "")):
-            if re.search(r';\s*rel="?next"?\s*(?:;|$)', rest.strip(), re.IGNORECASE):
-                return self._whole(urljoin(answer.url, url))
+        if answer.following:
+            return self._whole(urljoin(answer.url, answer.following))
         page = answer.headers.get("x-next-page", "").strip()
         if not (page.isascii() and page.isdigit()):
             return None
