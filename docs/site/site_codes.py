@@ -1,0 +1,44 @@
+"""Every code that skyplan can print, out of the one table of codes."""
+
+from __future__ import annotations
+
+from site_markdown import cell, page
+
+from planner.iam.audit.registry import RULES
+from planner.model.codes import CODES
+
+FAMILIES = {
+    "SPEC": "Job files and skyplan.yaml",
+    "CAT": "Prices and the catalog",
+    "REJ": "Why an offer was rejected",
+    "APPLY": "Applying",
+    "MOVE": "Moving",
+    "RUN": "Nodes, the control plane, the broker",
+    "IAM": "Rights",
+}
+
+
+def pages() -> dict[str, str]:
+    """Path under the docs folder -> text."""
+    found: dict[str, list[str]] = {}
+    for code in sorted(CODES):
+        found.setdefault(code.split("-")[1], []).append(code)
+    lines = ["`skyplan explain CODE` says the same on the terminal. A code is never used again for something else.", ""]
+    for family, codes in found.items():
+        lines += [f"## {FAMILIES.get(family, family)}", ""]
+        for code in codes:
+            lines += _entry(code)
+    return {"reference/codes.md": page("Codes", *lines)}
+
+
+def _entry(code: str) -> list[str]:
+    row = CODES[code]
+    notes = getattr(row, "notes", "") or ""
+    lines = [f"### {code}", "", f"{cell(row.meaning)[:1].upper()}{cell(row.meaning)[1:]}.", ""]
+    if row.hint:
+        lines += [f"*What to do*: {cell(row.hint)}.", ""]
+    for note in [notes] if isinstance(notes, str) else notes:
+        lines += [cell(note), ""] if note else []
+    if code in RULES:
+        lines += [f"Why it matters, with a failing and a passing example: [the rule](../rules/{code}.md).", ""]
+    return lines

@@ -1,0 +1,61 @@
+"""Environment variables: those of options out of the command line, the others from the table here.
+
+A test (tests/unit/test_docs_reference.py) holds the table complete against the names that the code reads.
+"""
+
+from __future__ import annotations
+
+from site_commands import variables
+from site_markdown import cell, page, table
+
+READ: dict[str, str] = {
+    "SKYPLAN_DATABASE_URL": "The record: `postgresql://user@host/name` or `sqlite:///FILE`. Default: `.skyplan/record.sqlite`.",
+    "SKYPLAN_TERRAFORM": "Which Terraform or OpenTofu to start. Default: `terraform` or `tofu` on PATH, then the extra `terraform`.",
+    "SKYPLAN_CDK": "`cdktf` or `cdktn`: which of the two to use where both are installed.",
+    "SKYPLAN_NODE": "The Node that the CDK starts. Then `JSII_NODE`, the extra `node`, a `node` on PATH.",
+    "SKYPLAN_JOIN_SECRET": "The secret that seals the rendezvous of nodes in several clouds.",
+    "SKYPLAN_COOKIE_KEY": "`skyplan serve`: 32 characters or more; people stay signed in over a restart.",
+    "SKYPLAN_OIDC_CLIENT_SECRET": "`skyplan serve`: for issuers of sign-ins that want a secret.",
+    "NO_COLOR": "Set to anything: no colours.",
+    "GITHUB_STEP_SUMMARY": "`skyplan diff --step-summary` appends to the file that it names.",
+}
+"""What programs of ours read that is no option of a command."""
+
+NODES: dict[str, str] = {
+    "SKYPLAN_NEBIUS_TOKEN_FILE": "The agent: where a Nebius machine's token lies.",
+    "SKYPLAN_AGENT_THRIFT": "Set by the agent for itself.",
+}
+"""What the nodes' agent reads; what a job is told stands in docs/job-protocol.md and docs/node-credentials.md."""
+
+
+def pages() -> dict[str, str]:
+    """Path under the docs folder -> text."""
+    options = variables()
+    short = {name: calls for name, calls in options.items() if len(calls) > 1 or not _derived(name, calls[0])}
+    rows = [
+        (f"`{name}`", f"`{calls[0][1]}`", ", ".join(f"[{c}](commands/{c.split()[0]}.md)" for c, _ in calls))
+        for name, calls in sorted(short.items())
+    ]
+    return {
+        "reference/environment.md": page(
+            "Environment",
+            "## Options that several commands share",
+            "",
+            *table(("variable", "option", "commands"), rows),
+            "Every other option: `SKYPLAN_` + the command + the option, in capitals with `_` between words, as in `SKYPLAN_PLAN_TOP=5`.",
+            "",
+            "## Read by the programs",
+            "",
+            *table(("variable", "what it does"), [(f"`{n}`", cell(says)) for n, says in READ.items()]),
+            "Credentials are never skyplan's: Terraform's providers and the clouds' libraries take theirs from the environment as they always do.",
+            "",
+            "## On nodes",
+            "",
+            *table(("variable", "what it does"), [(f"`{n}`", cell(says)) for n, says in NODES.items()]),
+            "What a job finds in its environment: [job protocol](../job-protocol.md), [credentials](../node-credentials.md).",
+        )
+    }
+
+
+def _derived(name: str, call: tuple[str, str]) -> bool:
+    return name.startswith("SKYPLAN_" + call[0].upper().replace(" ", "_") + "_")
