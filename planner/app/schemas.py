@@ -11,6 +11,7 @@ from planner.spec import (
     schema_listings,
     schema_migration,
     schema_plan,
+    schema_report,
     schema_server,
 )
 
@@ -28,6 +29,7 @@ _MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
     "diff": schema_diff.diff_schema,
     "migration": schema_migration.migration_schema,
     "audit": schema_audit.audit_schema,
+    "report": schema_report.report_schema,
     "offers": schema_listings.offers_schema,
     "status": schema_listings.status_schema,
 }

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("planner.cli.init_cmd", "Begin in an infrastructure repository"),
     "plan": ("planner.cli.plan_cmd", "Rank every way of running the jobs and show the best"),
     "diff": ("planner.cli.diff_cmd", "Show what a change does to placements, money and rights"),
+    "report": ("planner.cli.report_cmd", "Show plans and the market around them as one HTML file"),
     "comment": ("planner.cli.comment_cmd", "Post a diff or an audit on a pull request, or bring it up to date"),
     "offers": ("planner.cli.offers_cmd", "List the market for a request"),
     "explain": ("planner.cli.explain_cmd", "Say why this placement, why not that one, or what a code means"),

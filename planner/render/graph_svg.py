@@ -5,8 +5,9 @@ Decides layout and how much is shown; judges nothing.  Colours repeat what shape
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from planner.model.policy import Audited, Statement, Subject
 
 _WIDTH, _HEIGHT, _GAP, _TOP, _SIDE, _BETWEEN = 300, 40, 16, 96, 24, 190
+_HEAD = 50
+"""Of it, what a title takes that a page says by itself."""
 _LETTERS = 40
 """Of 12 px text that fit into a box."""
 _MOST = 8
@@ -54,8 +57,13 @@ class _Drawing:
         self.edges.setdefault((source, target), word)
 
 
-def graph(audited: Audited, *, title: str) -> str:
-    """The file's text."""
+def graph(audited: Audited, *, title: str, inside: str = "", words: Callable[[str], str] = printable) -> str:
+    """The file's text.
+
+    inside  of a page that holds several graphs: what makes this one's ids its own; then colours are the page's, by class (`ground`, `ink`, `dim`, `edge`,
+            `word`, `box who|identity|node|reached`), no size is stated and no title is drawn
+    words   what every text goes through before it is cut and escaped
+    """
     drawing = _Drawing()
     drawn = [s for s in audited.subjects if not is_boundary(s) and not is_door_only(s)]
     # those made in what was read first: others' rights are theirs where it is certain who is meant
@@ -72,7 +80,42 @@ def graph(audited: Audited, *, title: str) -> str:
         alone = len(named[subject.cloud.value, subject.name]) == 1
         _reach(drawing, subject, keys, subjects, "" if alone else place_of(subject))
     height = _place(drawing)
-    return _svg(drawing, title, height)
+    svg = _svg(_worded(drawing, words), words(title), height)
+    return _within(svg, inside) if inside else svg
+
+
+def _worded(drawing: _Drawing, words: Callable[[str], str]) -> _Drawing:
+    if words is not printable:
+        for box in drawing.boxes.values():
+            box.lines = (words(box.lines[0]), words(box.lines[1]))
+        drawing.edges = {ends: words(word) for ends, word in drawing.edges.items()}
+    return drawing
+
+
+_CLASSES = {
+    'fill="#ffffff"': 'class="ground"',
+    'font-weight="600" fill="#1c2430"': 'class="ink name"',
+    'font-weight="600" fill="#5b6675"': 'class="dim name"',
+    'fill="#3b4553" stroke="#ffffff" stroke-width="3" paint-order="stroke"': 'class="word"',
+    'fill="#3b4553"': 'class="dim"',
+    'fill="none" stroke="#5b6675"': 'class="edge" fill="none"',
+    'fill="#5b6675"': 'class="head"',
+    **{f'fill="{fill}" stroke="#8a94a3"': f'class="box {kind}"' for kind, fill in _FILLS.items()},
+}
+"""What a page's style sheet colours instead: in attributes alone, as a text's quotes are escaped here."""
+
+
+def _within(svg: str, own: str) -> str:
+    head, rest = svg.split(">", 1)
+    head = re.sub(r' (?:width|height)="[^"]*"', "", head).replace('"title desc"', f'"{own}-title {own}-desc"')
+    head = head.replace("<svg ", '<svg class="graph" ')
+    head = re.sub(r'viewBox="0 0 (\d+) ([\d.]+)"', lambda m: f'viewBox="0 {_HEAD} {m[1]} {float(m[2]) - _HEAD:g}"', head)
+    rest = re.sub(r"<text [^>]*font-size=\"18\"[^>]*>.*?</text>\n", "", rest, count=1)
+    for told, name in _CLASSES.items():
+        rest = rest.replace(told, name)
+    for name in ("title", "desc", "arrow"):
+        rest = rest.replace(f'id="{name}"', f'id="{own}-{name}"')
+    return f"{head}>{rest.replace('url(#arrow)', f'url(#{own}-arrow)')}"
 
 
 def _keys(subjects: Sequence[Subject]) -> dict[int, str]:
@@ -330,4 +373,4 @@ def _cut(text: str, letters: int) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(printable(text))
+    return escape(printable(text), {'"': "&quot;"})
