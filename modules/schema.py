@@ -53,6 +53,10 @@ class Schema:
         """The same for a data source."""
         self._check(self._data, "data source", kind, attributes, address)
 
+    def shape(self, kind: str, *, data: bool = False) -> Body:
+        """`attributes` and `blocks` of a resource or data source, blocks nested.  Raises KeyError."""
+        return (self._data if data else self._resources)[kind]
+
     def _check(self, known: dict[str, Body], word: str, kind: str, attributes: Body, address: str) -> None:
         if kind not in known:
             self._report(address, [], [f"unknown {word} `{kind}`{_near(kind, known)}"])

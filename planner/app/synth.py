@@ -42,6 +42,29 @@ def write(stacks: Sequence[StackInput], folder: Path) -> tuple[tuple[str, Path],
     return tuple((name, Path(path)) for name, path, _ in synth(list(distinct.values()), folder))
 
 
+def write_hcl(
+    sets: Sequence[Sequence[StackInput]], folder: Path, *, root: bool, whole: bool
+) -> tuple[tuple[str, Path], ...]:
+    """Each distinct stack as a folder of native HCL; with `root` a folder per job instead, whose root module has its stacks as child modules.
+
+    `whole`: the sets are all there are, so what an earlier call wrote of others is removed.  Returns (folder's name, file).
+    """
+    from planner.model.stack import ComputeInput  # noqa: PLC0415 - beside its use
+    from stacks import hcl, hcl_files, hcl_root  # noqa: PLC0415 - starts node
+    from stacks.app import document  # noqa: PLC0415 - starts node
+
+    folders: dict[str, dict[str, str]] = {}
+    for stacks in sets:
+        if root:
+            compute = next(one for one in stacks if isinstance(one, ComputeInput))
+            made = dict(zip(hcl_root.CHILDREN, map(document, stacks), strict=True))
+            folders[f"job-{compute.job}"] = hcl_root.root_files(made, compute)
+        else:
+            folders |= {one.name: hcl.files(document(one)) for one in stacks if one.name not in folders}
+    written = hcl_files.write(folders, folder, whole=whole)
+    return tuple((path.relative_to(folder).parts[0], path) for path in written)
+
+
 def write_stacks(result: Result, folder: Path, generation: int = 1) -> tuple[tuple[str, Path], ...]:
     """The stacks of every planned job."""
     found: list[StackInput] = []

@@ -1,4 +1,4 @@
-"""`skyplan synth`: Terraform JSON from plan files; what the stock cdktf CLI runs as the app."""
+"""`skyplan synth`: Terraform from plan files, as JSON or as native HCL; what the stock cdktf CLI runs as the app."""
 
 from __future__ import annotations
 
@@ -18,9 +18,18 @@ from planner.cli import options
     "--out",
     envvar="CDKTF_OUTDIR",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("cdktf.out"),
+    help="Folder for stacks/STACK/cdk.tf.json, or with hcl for STACK/*.tf [default: cdktf.out, or terraform].",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "hcl"]),
+    default="json",
     show_default=True,
-    help="Folder for stacks/STACK/cdk.tf.json.",
+    help="hcl: to be committed, reviewed and run without Node, CDK or skyplan.",
+)
+@click.option(
+    "--root", is_flag=True, help="With hcl: one root module per job, job-NAME, instead of a folder per stack."
 )
 @click.option(
     "--generation",
@@ -34,10 +43,17 @@ def command(
     project_file: Path | None,
     catalog: Path | None,
     plans_folder: Path,
-    out: Path,
+    out: Path | None,
+    form: str,
+    root: bool,
     generation: int,
 ) -> None:
-    """Write the stacks of the PLANs (default: every plan in --plans) as Terraform JSON."""
+    """Write the stacks of the PLANs (default: every plan in --plans) as Terraform, for a pipeline of your own.
+
+    Where all plans are written as hcl, folders of jobs that are gone are emptied of what skyplan wrote; docs/terraform.md shows a pipeline.
+    """
+    if root and form != "hcl":
+        raise click.UsageError("--root goes with --format hcl")
     from planner.app import inputs, synth
     from planner.app.inputs import PLAN_SUFFIX
     from planner.model.words import words_of
@@ -61,10 +77,14 @@ def command(
         if plan.ranked and not plan.status.applyable:
             text = f"warning: {plan.name}: nodes there would have no credentials for every store [SKY-APPLY-327]"
             click.echo(text, err=True)
-    found = [
-        stack
+    sets = [
+        stacks
         for plan in plans
-        for stack in synth.inputs_of(plan, workload_from_document(plan.job), project, market, generation)
+        if (stacks := synth.inputs_of(plan, workload_from_document(plan.job), project, market, generation))
     ]
-    for _, path in synth.write(found, out):
+    if form == "hcl":
+        written = synth.write_hcl(sets, out or Path("terraform"), root=root, whole=not plan_files)
+    else:
+        written = synth.write([stack for stacks in sets for stack in stacks], out or Path("cdktf.out"))
+    for _, path in written:
         click.echo(str(path))
