@@ -16,16 +16,22 @@ READ: dict[str, str] = {
     "SKYPLAN_JOIN_SECRET": "The secret that seals the rendezvous of nodes in several clouds.",
     "SKYPLAN_COOKIE_KEY": "`skyplan serve`: 32 characters or more; people stay signed in over a restart.",
     "SKYPLAN_OIDC_CLIENT_SECRET": "`skyplan serve`: for issuers of sign-ins that want a secret.",
+    "SKYPLAN_SOURCE": "In the workflow that `skyplan init` writes: from where CI installs skyplan.",
     "NO_COLOR": "Set to anything: no colours.",
     "GITHUB_STEP_SUMMARY": "`skyplan diff --step-summary` appends to the file that it names.",
 }
 """What programs of ours read that is no option of a command."""
 
 NODES: dict[str, str] = {
+    "SKYPLAN_DATA_URIS": "For the job: the places of its `data`, with blanks between.",
+    "SKYPLAN_OUTPUT_URI": "For the job: where its result goes.",
+    "SKYPLAN_TUNNEL_ADDRESS": "For a job in several clouds: this node's address in the tunnel.",
+    "SKYPLAN_TUNNEL_INTERFACE": "The tunnel's network interface.",
+    "SKYPLAN_INSTANCE_ID": "For the agent: the machine's id in its cloud.",
     "SKYPLAN_NEBIUS_TOKEN_FILE": "The agent: where a Nebius machine's token lies.",
     "SKYPLAN_AGENT_THRIFT": "Set by the agent for itself.",
 }
-"""What the nodes' agent reads; what a job is told stands in docs/job-protocol.md and docs/node-credentials.md."""
+"""On nodes, beside what docs/job-protocol.md and docs/node-credentials.md list."""
 
 
 def pages() -> dict[str, str]:
