@@ -6,7 +6,7 @@ Every problem of every file is reported at once, and nothing is written where th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,9 +15,11 @@ from planner.app.files import write_together
 from planner.model.diagnostic import Diagnostic, Location, Severity, ordered
 from planner.model.errors import InputError
 from planner.model.words import words_of
-from planner.spec.foreign import imported, tool_of
+from planner.render import diagnostics
+from planner.spec.foreign import imported, unreadable
 from planner.spec.foreign.carried import Carried, Outcome
 from planner.spec.foreign.shelf import shelf_of
+from planner.spec.foreign.whose import Whose, whose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from planner.spec.foreign import Imported, Options, Result
 
 FORMAT: Final = "1.0"
+#: what `--from` says of a file that is no other tool's
+OURS: Final = "skyplan"
 _NAMES: Final = {"skypilot": "SkyPilot", "dstack": "dstack", "slurm": "Slurm"}
 _WORDS: Final = {Outcome.CHANGED: "differs", Outcome.LEFT: "left out", Outcome.NOTE: "mind"}
 
@@ -63,11 +67,14 @@ def run(request: Request) -> tuple[File, ...]:
         except InputError as error:
             found += error.diagnostics
             continue
-        tool = request.tool or tool_of(text, shown)
-        if tool is None:
-            found.append(_nobodys(shown))
+        taken = whose(text, shown) if request.tool is None else Whose(request.tool)
+        if taken.tool is None or taken.tool == OURS:
+            found += unreadable(text, shown) or [_nobodys(shown, ours=taken.tool == OURS)]
             continue
-        result = imported(text, shown, shelf, tool, request.options)
+        doubt = taken.warning(shown)
+        result = imported(text, shown, shelf, taken.tool, request.options)
+        if doubt is not None:
+            result = replace(result, problems=(doubt, *result.problems))
         found += result.problems
         results.append((shown, result))
     paths = _paths(request, results, found)
@@ -80,9 +87,11 @@ def run(request: Request) -> tuple[File, ...]:
     )
 
 
-def _nobodys(shown: str) -> Diagnostic:
+def _nobodys(shown: str, *, ours: bool) -> Diagnostic:
     hint = "say whose it is: --from skypilot, dstack or slurm; a skyplan job file needs no import"
     summary = "this is no SkyPilot task, dstack configuration or Slurm script"
+    if ours:
+        summary, hint = "a skyplan job file needs no import", "give it to `skyplan plan` as it is"
     return Diagnostic(code="SKY-SPEC-101", summary=summary, location=Location(shown), hint=hint)
 
 
@@ -117,6 +126,7 @@ def listing(files: Sequence[File]) -> list[str]:
     out: list[str] = []
     for file in files:
         out.append(f"{file.file}: {_NAMES[file.result.tool]}, {_many(len(file.result.jobs), 'job')}")
+        out += [f"  {d.location}: {d.summary}; {d.hint}" for d in file.result.problems]
         out += [f"  {line}" for entry in file.result.others for line in _lines(entry)]
         for job, path in zip(file.result.jobs, file.written, strict=True):
             counts = _counts(job)
@@ -182,7 +192,7 @@ def document(files: Sequence[File]) -> dict[str, Any]:
             }
             for file in files
         ],
-        "diagnostics": [],
+        "diagnostics": diagnostics.document([d for file in files for d in file.result.problems]),
     }
 
 

@@ -14,10 +14,10 @@ from planner.cli import options
 @click.option(
     "--from",
     "tool",
-    type=click.Choice(["auto", "skypilot", "dstack", "slurm"]),
+    type=click.Choice(["auto", "skypilot", "dstack", "slurm", "skyplan"]),
     default="auto",
     show_default=True,
-    help="Whose files they are.",
+    help="Whose files they are; `auto` tells it from each.",
 )
 @click.option(
     "--out",

@@ -1,6 +1,6 @@
 """Files of other tools -> job files: SkyPilot tasks, dstack configurations, Slurm batch scripts.
 
-Decides which tool a file is of and hands it to that tool's importer; then proves each result by reading it with the job file's own parser.  What is wrong is
+Decides which importer a file is handed to; then proves each result by reading it with the job file's own parser.  What is wrong is
 told at the line of the file as the user wrote it.  Pure: no file is read, no clock, no environment.
 """
 
@@ -15,6 +15,7 @@ from planner.model.project import Project, default_targets
 from planner.spec.foreign import dstack, sbatch, skypilot, slurm
 from planner.spec.foreign.carried import Book, Carried, Outcome, Part, too_large
 from planner.spec.foreign.common import Job, Options
+from planner.spec.foreign.whose import whose
 from planner.spec.foreign.writing import Draft, Written, written
 from planner.spec.job import parse_jobs
 from planner.spec.yaml_lines import Mapping, documents
@@ -24,29 +25,9 @@ if TYPE_CHECKING:
     from planner.model.workload import Workload
     from planner.spec.foreign.carried import Unsaid
     from planner.spec.foreign.shelf import Shelf
-    from planner.spec.yaml_lines import Node
 
 TOOLS: Final = ("skypilot", "dstack", "slurm")
 _NAMES: Final = {"skypilot": skypilot.TOOL, "dstack": dstack.TOOL, "slurm": slurm.TOOL}
-#: fields that only our own job files have
-_OURS: Final = frozenset(
-    {
-        "work",
-        "image",
-        "env",
-        "data",
-        "checkpoint",
-        "output",
-        "constraints",
-        "tags",
-        "network",
-        "access",
-        "registry_auth",
-    }
-)
-_OUR_RESOURCES: Final = frozenset({"nodes", "disk", "capacity", "interconnect_sensitive"})
-#: a job of ours as it is nearly always written: told without reading the YAML twice
-_SURELY_OURS: Final = re.compile(r"^work:", re.MULTILINE)
 _ENDINGS: Final = re.compile(r"(\.dstack|\.sky)?\.(ya?ml|sh|sbatch|slurm|batch)$", re.IGNORECASE)
 
 
@@ -79,33 +60,22 @@ class Result:
 
 def tool_of(text: str, file: str) -> str | None:
     """Whose file it is: skypilot, dstack or slurm; None where it is our own, or nobody's that is known."""
-    if _SURELY_OURS.search(text):
-        return None
-    if sbatch.is_script(text):
-        return "slurm"
-    nodes, _ = documents(text, file)
-    maps = [set(node.entries) for node in nodes if isinstance(node, Mapping)]
-    kinds = [_kind(node) for node in nodes]
-    if any(kind in dstack.TYPES for kind in kinds) and not any("work" in keys for keys in maps):
-        return "dstack"
-    if not maps or any(keys & _OURS for keys in maps) or any(_inner(node) & _OUR_RESOURCES for node in nodes):
-        return None
-    if any(
-        keys & (set(skypilot.FIELDS) - {"name", "resources", "run", "setup", "workdir", "secrets"}) for keys in maps
-    ):
-        return "skypilot"
-    likely = all(keys <= set(skypilot.FIELDS) for keys in maps)
-    return "skypilot" if likely and any(keys & {"resources", "run", "setup"} for keys in maps) else None
+    return whose(text, file).tool
 
 
-def _kind(node: Node) -> str | None:
-    entry = node.entries.get("type") if isinstance(node, Mapping) else None
-    return str(getattr(entry.value, "text", "")) if entry else None
+def unreadable(text: str, file: str) -> tuple[Diagnostic, ...]:
+    """Why a file of YAML cannot be read, none where it can."""
+    _, problems = documents(text, file)
+    return tuple(_of_template(problem, text) for problem in problems)
 
 
-def _inner(node: Node) -> set[str]:
-    entry = node.entries.get("resources") if isinstance(node, Mapping) else None
-    return set(entry.value.entries) if entry and isinstance(entry.value, Mapping) else set()
+def _of_template(problem: Diagnostic, text: str) -> Diagnostic:
+    """A place that is to be filled in before the file is YAML at all is told as one."""
+    lines, at = text.split("\n"), problem.location
+    line = lines[at.line - 1] if at is not None and 0 < at.line <= len(lines) else ""
+    if not re.search(r"\{\{|\{%|<<<|^<<", line):
+        return problem
+    return replace(problem, hint="the file is a template: fill it in first, and import what comes of it")
 
 
 def imported(text: str, file: str, shelf: Shelf, tool: str, options: Options | None = None) -> Result:
@@ -115,7 +85,7 @@ def imported(text: str, file: str, shelf: Shelf, tool: str, options: Options | N
     if tool == "slurm":
         return _slurm(text, file, shelf, given, name)
     nodes, problems = documents(text, file)
-    found = list(problems)
+    found = [_of_template(problem, text) for problem in problems]
     jobs: list[Imported] = []
     others: list[Carried] = []
     if not nodes and not found:
@@ -138,7 +108,12 @@ def imported(text: str, file: str, shelf: Shelf, tool: str, options: Options | N
             continue
         fill = skypilot.task if tool == "skypilot" else dstack.configuration
         fill(job, root, name if number == 0 else f"{name}-{number + 1}")
+        before = len(found)
         _finish(job, file, jobs, found)
+        failed = [d for d in found[before:] if d.severity is Severity.ERROR]
+        if failed and len(nodes) > 1:
+            hint = f"{failed[0].hint}; or take this document out, the file's others can be imported without it"
+            found[found.index(failed[0])] = replace(failed[0], hint=hint)
     if len(jobs) > 1:
         jobs = [_in_line(job, jobs) for job in jobs]
     return Result(tool=tool, jobs=tuple(jobs), problems=ordered(found + _twice(jobs)), others=tuple(others))
@@ -231,13 +206,15 @@ def parse_any(
     text: str, file: str, words: Words, project: Project, shelf: Shelf
 ) -> tuple[tuple[Workload, ...], tuple[Diagnostic, ...]]:
     """The jobs of a file, whosever it is, narrowed to the project's limits.  As `parse_jobs`; what was assumed or left out of a foreign file are warnings."""
-    tool = tool_of(text, file)
+    taken = whose(text, file)
+    tool = taken.tool
     if tool is None:
         return parse_jobs(text, file, words, project)
     result = imported(text, file, shelf, tool)
+    doubt = taken.warning(file)
+    found = [*([doubt] if doubt else []), *result.problems]
     if result.failed:
-        return (), result.problems
-    found = list(result.problems)
+        return (), ordered(found)
     workloads: list[Workload] = []
     for job in result.jobs:
         own, problems = parse_jobs(job.written.text, file, words, project)
@@ -247,7 +224,11 @@ def parse_any(
     return tuple(workloads), ordered(found)
 
 
-_TOLD: Final = {Outcome.LEFT: "is not carried over", Outcome.CHANGED: "differs here", Outcome.NOTE: "needs a look"}
+_TOLD: Final = {
+    Outcome.LEFT: ("SKY-SPEC-131", "is not carried over"),
+    Outcome.CHANGED: ("SKY-SPEC-132", "differs here"),
+    Outcome.NOTE: ("SKY-SPEC-133", "needs a look"),
+}
 
 
 def _warnings(job: Imported, tool: str) -> list[Diagnostic]:
@@ -255,12 +236,10 @@ def _warnings(job: Imported, tool: str) -> list[Diagnostic]:
     hint = "`skyplan import` writes a job file in which to say it"
     assumed = [u for u in job.unsaid if not u.field.endswith(".region")]
     unsaid = [
-        _warning(u.at, "SKY-SPEC-103", f"{_NAMES[tool]} does not say `{u.field}`: {u.why}", hint) for u in assumed
+        _warning(u.at, "SKY-SPEC-134", f"{_NAMES[tool]} does not say `{u.field}`: {u.why}", hint) for u in assumed
     ]
-    told = [e for e in job.entries if e.outcome in _TOLD]
-    return unsaid + [
-        _warning(e.at, "SKY-SPEC-102", f"`{e.path}` {_TOLD[e.outcome]}: {e.why}", e.needs or hint) for e in told
-    ]
+    told = [(e, *_TOLD[e.outcome]) for e in job.entries if e.outcome in _TOLD]
+    return unsaid + [_warning(e.at, code, f"`{e.path}` {what}: {e.why}", e.needs or hint) for e, code, what in told]
 
 
 def _error(at: Location, code: str, summary: str, hint: str) -> Diagnostic:

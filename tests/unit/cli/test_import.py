@@ -77,7 +77,8 @@ def test_json_has_every_value(run):
         ]
     )
     assert job["counts"]["left"] == 2
-    assert {u["field"] for u in job["not_said"]} == {"work.hours", "work.on", "data[0].size", "data[0].region"}
+    said = {u["field"] for u in job["not_said"]}
+    assert said == {"work.hours", "work.on", "resources.disk", "data[0].size", "data[0].region"}
 
 
 def test_problems_of_all_files_are_told_at_once_and_nothing_is_written(run, tmp_path: Path):
@@ -115,6 +116,32 @@ def test_a_job_file_of_ours_needs_no_import(run, tmp_path: Path):
     code, _, err = run("import", "jobs/train.yaml")
     assert code == 1
     assert "needs no import" in err
+
+
+def test_whose_it_is_may_be_said(run):
+    code, _, err = run("import", "task.yaml", "--from", "skyplan")
+    assert code == 1
+    assert "task.yaml: a skyplan job file needs no import" in err
+    code, _, err = run("import", "tune.dstack.yml", "--from", "skypilot")
+    assert code == 1
+    assert "`type` is no field of SkyPilot" in err
+
+
+def test_a_file_that_may_be_of_two_tools_says_whose_it_was_taken_for(run, tmp_path: Path):
+    (tmp_path / "bare.yaml").write_text("resources: {accelerators: L4:1}\nrun: a\n")
+    code, out, err = run("import", "bare.yaml", "--json")
+    assert code == 0
+    assert [d["code"] for d in json.loads(out)["diagnostics"]] == ["SKY-SPEC-130"]
+    assert "bare.yaml:1: it is taken for a SkyPilot task" in err
+    assert "taken for" not in run("import", "bare.yaml", "--from", "skypilot")[2]
+
+
+def test_a_file_that_is_no_yaml_is_told_at_its_line(run, tmp_path: Path):
+    (tmp_path / "odd.yaml").write_text("name: a\nrun: b\n\n4\n")
+    code, _, err = run("import", "odd.yaml")
+    assert code == 1
+    assert "error: odd.yaml:" in err
+    assert "this is no SkyPilot task" not in err
 
 
 @pytest.mark.parametrize("wrong", [("--hours", "soon"), ("--env", "A"), ("--data-size", "big"), ("--from", "pbs")])

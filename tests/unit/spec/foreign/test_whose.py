@@ -9,10 +9,12 @@ import pytest
 from planner.model.diagnostic import Location, Severity
 from planner.model.project import Project
 from planner.model.workload import Constraints
-from planner.spec.foreign import parse_any, tool_of
+from planner.spec.foreign import parse_any, sky_resources, skypilot, tool_of, unreadable
+from planner.spec.foreign.whose import OUR_RESOURCES, OURS, SHARED, whose
 from planner.spec.foreign.writing import Draft, written
 from planner.spec.job import parse_jobs
-from tests.unit.spec.foreign.foreign_files import SHELF, WORDS, one
+from planner.spec.schema import job_schema
+from tests.unit.spec.foreign.foreign_files import SHELF, WORDS, error_of, one
 from tests.unit.spec.spec_words import JOB
 
 EXAMPLES = sorted((Path(__file__).parents[4] / "examples" / "jobs").glob("*.yaml"))
@@ -28,11 +30,14 @@ EXAMPLES = sorted((Path(__file__).parents[4] / "examples" / "jobs").glob("*.yaml
         ("type: task\ncommands: [a]\n", "dstack"),
         ("type: dev-environment\nide: vscode\n", "dstack"),
         ("#!/bin/bash\n#SBATCH -N 2\nrun\n", "slurm"),
+        ("#!/bin/bash\n#SBATCH -N 2\ncat > job.yaml <<EOF\nwork:\nEOF\n", "slurm"),
         (JOB, None),
         ("{name: a1, resources: {accelerators: L4}, work: {hours: 1, on: L4}, run: a}\n", None),
         ("name: a1\nresources: {accelerators: L4}\nwrok: {hours: 1}\nrun: a\n", None),
         ("name: a1\nresources: {accelerators: L4, nodes: 2}\nrun: a\n", None),
         ("name: a1\nimage: x:1\nrun: a\n", None),
+        ("name: a1\nteam: vision\nrun: a\n", None),
+        ("name: a1\nresources: {accelerators: [{gpu_memory: 80GiB+, count: 8}]}\nrun: a\n", None),
         ("name: a1\n", None),
         ("", None),
         ("- a\n", None),
@@ -42,6 +47,57 @@ EXAMPLES = sorted((Path(__file__).parents[4] / "examples" / "jobs").glob("*.yaml
 )
 def test_whose_a_file_is(text: str, whose: str | None):
     assert tool_of(text, "x.yaml") == whose
+
+
+@pytest.mark.parametrize(
+    ("text", "sure"),
+    [
+        ("name: a1\nresources: {accelerators: A100:8}\nsetup: a\nrun: b\n", False),
+        ("resources: {accelerators: [A100:8, H100:8], memory: 64+}\nrun: b\n", False),
+        ("run: b\n", False),
+        ("resources: {accelerators: {A100: 8}}\nrun: b\n", True),
+        ("resources: {accelerators: [{A100: 8}, L4]}\nrun: b\n", True),
+        ("resources: {accelerators: A100:8, use_spot: true}\nrun: b\n", True),
+        ("resources: {accelerators: A100:8}\nrun: echo $SKYPILOT_NODE_RANK\n", True),
+        ("resources: {accelerators: A100:8}\nnum_nodes: 2\nrun: b\n", True),
+        ("type: task\ncommands: [a]\n", True),
+    ],
+)
+def test_a_task_that_a_job_of_ours_could_begin_like_is_taken_for_skypilots_and_said_to_be(text: str, sure: bool):
+    taken = whose(text, "x.yaml")
+    assert taken.tool in {"skypilot", "dstack"}
+    assert taken.sure == sure
+    _, problems = parse_any(text, "x.yaml", WORDS, Project(), SHELF)
+    told = [p.hint for p in problems if p.code == "SKY-SPEC-130"]
+    assert ["say `work`" in hint for hint in told] == ([] if sure else [True])
+
+
+def test_what_is_ours_alone_is_what_the_schemas_say():
+    schema = job_schema()["properties"]
+    assert set(schema) - set(skypilot.FIELDS) == OURS
+    assert set(schema) & set(skypilot.FIELDS) == SHARED
+    assert set(schema["resources"]["properties"]) - set(sky_resources.FIELDS) == OUR_RESOURCES
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("name: a\nfile_mounts:\n  /x:\n    name: {{bucket}}\nrun: b\n", 4, "the file is a template"),
+        ("name: a\nrun: b\n\n4\n", None, ""),
+    ],
+)
+def test_what_is_no_yaml_is_told_at_its_line(text: str, line: int | None, says: str):
+    problems = unreadable(text, "x.yaml")
+    assert problems
+    assert line is None or (problems[0].location and problems[0].location.line) == line
+    assert says in problems[0].hint
+
+
+def test_of_several_documents_the_one_that_cannot_be_imported_says_that_the_others_can():
+    text = "name: prep\nresources: {cpus: 8+}\nrun: a\n---\nname: train\nresources: {accelerators: L4}\nrun: b\n"
+    line, says = error_of(text)
+    assert line == 2
+    assert "others can be imported without it" in says
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
@@ -91,8 +147,8 @@ def test_a_foreign_file_is_planned_as_it_is_with_what_was_assumed_told():
     assert [job.name for job in jobs] == ["t1"]
     assert {p.severity for p in problems} == {Severity.WARNING}
     told = [(p.location.line, p.code) for p in problems if p.location]
-    assert (4, "SKY-SPEC-103") in told
-    assert (6, "SKY-SPEC-102") in told
+    assert (4, "SKY-SPEC-134") in told
+    assert (6, "SKY-SPEC-131") in told
     assert "24 hours are assumed" in " ".join(p.summary for p in problems)
 
 
