@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 #: command -> (module, one-line help): the help is here so that listing commands imports none of them
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("planner.cli.init_cmd", "Begin in an infrastructure repository"),
+    "doctor": ("planner.cli.doctor_cmd", "Check programs, credentials, quotas, clock and record, and say what to do"),
     "plan": ("planner.cli.plan_cmd", "Rank every way of running the jobs and show the best"),
     "diff": ("planner.cli.diff_cmd", "Show what a change does to placements, money and rights"),
     "report": ("planner.cli.report_cmd", "Show plans and the market around them as one HTML file"),
