@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COMMANDS = "reference/commands/index.md"
 DECISIONS = "decisions/README.md"
 RULES = "rules/README.md"
-WORKER = "assets/iframe-worker.js"
+ASSETS = ("assets/iframe-worker.js", "assets/site.css")
 HERE = Path(__file__).parent
 
 
@@ -62,7 +62,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """The made pages join the written ones."""
     for path, text in made().items():
         files.append(File.generated(config, path, content=text))
-    files.append(File.generated(config, WORKER, content=(HERE / Path(WORKER).name).read_text(encoding="utf-8")))
+    for path in ASSETS:
+        files.append(File.generated(config, path, content=(HERE / Path(path).name).read_text(encoding="utf-8")))
     return files
 
 

@@ -53,12 +53,11 @@ def _gpus() -> str:
             g["memory_gb_per_s"],
             g["speed"],
             ", ".join(sorted(sold.get(g["gpu"], ()))),
-            ", ".join(spellings.get(g["gpu"], ())),
             f"{cell(g['source'])}, {g['as_of']}",
         )
         for g in _rows("gpus.csv")
     ]
-    heads = ("model", "class", "memory", "dense TFLOPS", "GB/s", "speed", "sold by", "also written", "source")
+    heads = ("model", "class", "memory", "dense TFLOPS", "GB/s", "speed", "sold by", "source")
     return page(
         "GPU models",
         DATED,
@@ -66,11 +65,15 @@ def _gpus() -> str:
         "`speed` is relative to one A100-80GB, an estimate from datasheets ([decision 0005](../decisions/0005-cost-model.md)). A model is written by its name or by one of its spellings, in any case, with or without `-`.",
         "",
         *table(heads, rows),
+        "## Also written",
+        "",
+        *table(("model", "spellings"), [(f"`{gpu}`", ", ".join(found)) for gpu, found in sorted(spellings.items())]),
         "## Spellings that may mean several",
         "",
         "They are refused with the choices (`SKY-SPEC-107`); which part is meant is never guessed.",
         "",
         *table(("spelling", "may mean"), several),
+        wide=True,
     )
 
 
@@ -117,7 +120,7 @@ def _types() -> str:
             if t["cloud"] == cloud
         ]
         lines += [f"## {name}", "", *table(heads, rows)]
-    return page("Instance types", *lines)
+    return page("Instance types", *lines, wide=True)
 
 
 def _sources() -> str:

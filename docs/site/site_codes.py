@@ -24,9 +24,9 @@ def pages() -> dict[str, str]:
     for code in sorted(CODES):
         found.setdefault(code.split("-")[1], []).append(code)
     lines = ["`skyplan explain CODE` says the same on the terminal. A code is never used again for something else.", ""]
-    for family, codes in found.items():
+    for family in [*FAMILIES, *sorted(found.keys() - FAMILIES.keys())]:
         lines += [f"## {FAMILIES.get(family, family)}", ""]
-        for code in codes:
+        for code in found.get(family, ()):
             lines += _entry(code)
     return {"reference/codes.md": page("Codes", *lines)}
 

@@ -61,13 +61,13 @@ def _fields_page(name: str, title: str, file: str, says: str, schema: Schema) ->
     lines += table(("field", "type", "what it says", "example"), rows)
     for example in schema.get("examples", ()):
         lines += ["## Example", "", "```json", json.dumps(example, indent=2, ensure_ascii=False), "```", ""]
-    return page(title, *lines)
+    return page(title, *lines, wide=True)
 
 
 def _formats_page(schemas: dict[str, Schema]) -> str:
     rows = []
     for name, schema in schemas.items():
-        what = FORMATS.get(name) or (f"`{FILES[name][1]}`" if name in FILES else cell(schema.get("title", name)))
+        what = FORMATS.get(name) or (f"`{FILES[name][1]}`" if name in FILES else code(schema.get("title", name)))
         rows.append((f"`{name}`", what, f"[{name}{SUFFIX}](../schemas/{name}{SUFFIX})"))
     lines = [
         "What `--json` prints and what is kept in files is versioned: `format_version`, `MAJOR.MINOR`. A new field raises MINOR; what a reader could stumble over raises MAJOR.",
@@ -143,10 +143,13 @@ def _kind(schema: Schema) -> str:
             found += [t for t in form["type"] if t != "null"]
         elif form.get("type") != "null":
             found.append("fields" if "properties" in form else str(form.get("type", "any")))
+    several = [f for f in found if f.startswith("list of ")]
+    found = [f for f in found if f not in several]
     words = list(
         dict.fromkeys({"object": "mapping", "string": "text", "integer": "whole number"}.get(f, f) for f in found)
     )
-    return " or ".join(words)
+    one = " or ".join(words)
+    return " or ".join([one] * bool(one) + ["a list of them" if s == f"list of {one}" else s for s in several])
 
 
 def _says(schema: Schema, *, required: bool) -> str:

@@ -37,6 +37,7 @@ def code(value: object) -> str:
     return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
-def page(title: str, *lines: str) -> str:
-    """A page that nobody edits."""
-    return "\n".join([f"# {title}", "", *lines, ""])
+def page(title: str, *lines: str, wide: bool = False) -> str:
+    """A page that nobody edits.  `wide`: tables in place of a table of contents."""
+    head = ["---", "hide: [toc]", "---", ""] if wide else []
+    return "\n".join([*head, f"# {title}", "", *lines, ""])

@@ -16,7 +16,7 @@ from tests import pages
 from tests.emulators import terraform
 
 QUICK_START = pages.DOCS / "quick-start.md"
-TASKS = sorted((pages.DOCS / "tasks").glob("*.md"))
+TASKS = [pages.DOCS / "index.md", *sorted((pages.DOCS / "tasks").glob("*.md"))]
 
 
 def _missing() -> dict[str, str]:
