@@ -16,7 +16,7 @@ from planner.app.usable import no_tunnel
 from planner.iam.paths import caveats
 from planner.model.digest import digest
 from planner.model.offer import Cloud
-from planner.model.plan import METHOD, Caveat, Placement, PlacementPlan, PlanStatus, StackRef
+from planner.model.plan import METHOD, WAITS, Caveat, Placement, PlacementPlan, PlanStatus, StackRef
 from planner.placement.address import tunnel_addresses
 from planner.placement.fleet import Placed, Policy, memory_digest, moment
 from planner.spec.normal import project_document, workload_document
@@ -52,10 +52,6 @@ STATIC = Caveat(
     code="SKY-RUN-505",
     text="no `rendezvous` in skyplan.yaml: nodes wait until an operator lays their peers' keys down on each",
 )
-
-
-WAITS = "waits: "
-"""How the first note of a waiting job's plan begins."""
 
 
 class Completion:

@@ -76,8 +76,7 @@ def _action(old: Placement | None, new: Placement | None, before: Held | None, a
 def _reason(action: Action, before: Held | None, after: Held | None, inputs: tuple[str, ...]) -> str:
     old, new = _choice(before), _choice(after)
     if after and new is None:
-        counted = ", ".join(f"{r.code} {r.count:,}" for r in after.plan.rejected)
-        return f"no feasible placement: {sum(r.count for r in after.plan.rejected):,} offers rejected ({counted})"
+        return _without_place(after)
     match action:
         case Action.CREATE:
             assert new is not None  # noqa: S101 - else refused above
@@ -95,6 +94,13 @@ def _reason(action: Action, before: Held | None, after: Held | None, inputs: tup
             assert old is not None  # noqa: S101 - as above
             assert new is not None  # noqa: S101 - as above
             return _moved(old, new, after)
+
+
+def _without_place(after: Held) -> str:
+    if after.plan.waits:
+        return f"waits: {after.plan.waits}"
+    counted = ", ".join(f"{r.code} {r.count:,}" for r in after.plan.rejected)
+    return f"no feasible placement: {sum(r.count for r in after.plan.rejected):,} offers rejected ({counted})"
 
 
 def _moved(old: Placement, new: Placement, after: Held) -> str:

@@ -206,7 +206,7 @@ def _shown_part(body: dict[str, Any], ranked: list[dict[str, Any]]) -> Placement
         rejected=tuple(
             RejectedCount(code=str(r["code"]), count=int(r["count"]), examples=()) for r in body["rejected"]
         ),
-        notes=(),
+        notes=() if ranked else tuple(map(str, body["notes"])),
         grants={d: tuple(map(grant_from, grants)) for d, grants in body["grants"].items() if d == first},
         stacks=tuple(StackRef(**stack) for stack in body["stacks"]),
         status=PlanStatus(**body["status"]),

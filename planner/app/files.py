@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,11 @@ from planner.model.plan import to_document
 
 if TYPE_CHECKING:
     from planner.model.plan import PlacementPlan
+
+_AT_ONCE = 8
+"""Files that are flushed to disk at a time."""
+_AHEAD = 64
+"""Files made and not yet on disk: what a fleet's plans take in memory at most."""
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -64,13 +71,36 @@ def _unwritable(path: Path, error: OSError) -> InputError:
     return InputError([Diagnostic(code="SKY-SPEC-101", summary=summary, location=at, hint=hint)])
 
 
-def write_plans(plans: Sequence[PlacementPlan], folder: Path) -> tuple[Path, ...]:
-    """NAME.plan.json for every plan that is complete; bytes depend on the plan alone."""
+def write_plans(
+    plans: Sequence[PlacementPlan], folder: Path, advance: Callable[[str], object] | None = None
+) -> tuple[Path, ...]:
+    """NAME.plan.json for every plan that has a placement or waits; bytes depend on the plan alone, and a file that has them already is left alone.
+
+    Several at a time: of each most of the time is waiting for the disk.  `advance` is called with each path.
+    """
     out: list[Path] = []
-    for plan in plans:
-        if not plan.ranked:
-            continue
-        path = folder / f"{plan.name}{PLAN_SUFFIX}"
-        write_whole(path, pretty(to_document(plan)))
-        out.append(path)
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        waited: deque[Future[None]] = deque()
+        for plan in plans:
+            if not (plan.ranked or plan.waits):
+                continue
+            path = folder / f"{plan.name}{PLAN_SUFFIX}"
+            if advance is not None:
+                advance(f"writing {path}")
+            waited.append(threads.submit(_write_other, path, pretty(to_document(plan))))
+            if len(waited) > _AHEAD:
+                waited.popleft().result()
+            out.append(path)
+        for one in waited:
+            one.result()
     return tuple(out)
+
+
+def _write_other(path: Path, data: bytes) -> None:
+    """Where something else stands."""
+    try:
+        if path.stat().st_size == len(data) and path.read_bytes() == data:
+            return
+    except OSError:
+        pass  # whether it can be written is told by writing
+    write_whole(path, data)

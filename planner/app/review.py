@@ -115,7 +115,9 @@ def review(
 def _always(plan: PlacementPlan, project: Project) -> list[Diagnostic]:
     """What no plan may be applied with."""
     found: list[Diagnostic] = []
-    if not plan.ranked:
+    if plan.waits:
+        found.append(Diagnostic(code="SKY-APPLY-360", summary=f"`{plan.name}` waits: {plan.waits}"))
+    elif not plan.ranked:
         found.append(Diagnostic(code="SKY-APPLY-301", summary=f"`{plan.name}` has no feasible placement"))
     if project.backend.kind == "local" and os.environ.get("CI", "").lower() not in {"", "0", "false"}:
         summary = "CI is set, and the state would be a file in this working folder, lost with it"

@@ -20,6 +20,8 @@ FORMAT_VERSION = "1.1"
 METHOD = 2
 """Raised when scoring changes, so that `diff` can tell "the market moved" from "skyplan changed"."""
 MIN_PRICE_STEP = Decimal("0.0001")
+WAITS = "waits: "
+"""How the first note of a waiting job's plan begins: the rest of it says why, with its code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +132,8 @@ class PlacementPlan:
 
     job        the normalised Workload as JSON (`planner.spec.normal`)
     inputs     catalog digest and date, as_of, method, ledger and availability digests, job and project digests
-    ranked     best first; the only placements an apply may use; () where nothing is feasible
-    notes      why the choice won, in sentences: data locality, spreading, runner-up
+    ranked     best first; the only placements an apply may use; () where nothing is feasible, and where the job waits
+    notes      why the choice won, in sentences: data locality, spreading, runner-up; of a waiting job why it waits
     grants     grants by digest, as the ranked entries name them
     access     how nodes reach each store, by `CLOUD:TARGET`
     """
@@ -155,6 +157,12 @@ class PlacementPlan:
     def choice(self) -> Placement:
         """The best.  Raises IndexError where nothing is feasible."""
         return self.ranked[0]
+
+    @property
+    def waits(self) -> str:
+        """Why the job waits, with the code; "" where it does not."""
+        first = self.notes[0] if self.notes and not self.ranked else ""
+        return first.removeprefix(WAITS) if first.startswith(WAITS) else ""
 
     @property
     def digest(self) -> str:

@@ -31,16 +31,25 @@ def what(p: Placement) -> str:
     return f"{f'{p.nodes} x ' if p.nodes > 1 else ''}{p.instance_type} {p.capacity.replace('_', '-')}"
 
 
+def glyph_of(plan: PlacementPlan, before: str | None) -> tuple[str, str, str]:
+    """What would become of the job: a sign, the word for it, a colour that says no more.  `before` is the placement id that stands, or None."""
+    if plan.waits:
+        return ".", "waits", "yellow"
+    if not plan.ranked:
+        return "!", "no feasible placement", "red"
+    if before is None:
+        return "+", "create", "green"
+    return ("=", "keep", "green") if before == plan.choice.placement_id else ("~", "change", "green")
+
+
 def plan_lines(plan: PlacementPlan, *, before: str | None, runners_up: int, explain: bool, paint: Paint) -> list[str]:
     """One job.  `before` is the placement id that stands, or None."""
+    glyph, word, colour = glyph_of(plan, before)
     if not plan.ranked:
-        return _nothing(plan, paint)
+        return _nothing(plan, glyph, word, colour, paint)
     best = plan.choice
-    glyph, word = (
-        ("+", "create") if before is None else ("=", "keep") if before == best.placement_id else ("~", "change")
-    )
     out = [
-        f"{paint(glyph, 'bold', 'green')} {paint(plan.name, 'bold')}  {where(best)}  {what(best)}  ({word})",
+        f"{paint(glyph, 'bold', colour)} {paint(plan.name, 'bold')}  {where(best)}  {what(best)}  ({word})",
         (
             f"    {usd(best.total_usd, lower_bound=best.lower_bound)} to finish · {usd(best.usd_per_hour)}/h · done in {duration(best.finish_hours)}"
             f" · {best.nodes * best.gpu_count} x {best.gpu} · {best.placement_id}"
@@ -109,6 +118,9 @@ def _rejected(plan: PlacementPlan, paint: Paint, *, explain: bool) -> list[str]:
     return [*out, ""]
 
 
-def _nothing(plan: PlacementPlan, paint: Paint) -> list[str]:
-    out = [f"{paint('!', 'bold', 'red')} {paint(plan.name, 'bold')}  no feasible placement", ""]
-    return out + _rejected(plan, paint, explain=True)
+def _nothing(plan: PlacementPlan, glyph: str, word: str, colour: str, paint: Paint) -> list[str]:
+    """Why it has no place.  Of a waiting job that is a sentence: the offers that fell for reasons of their own are not what it waits for."""
+    head = [f"{paint(glyph, 'bold', colour)} {paint(plan.name, 'bold')}  {word}", ""]
+    if plan.waits:
+        return [*head, *_list("why", [plan.waits, *plan.notes[1:]], paint)]
+    return head + _rejected(plan, paint, explain=True)

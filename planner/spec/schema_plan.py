@@ -8,6 +8,7 @@ from __future__ import annotations
 from planner.model.grants import Bound, Identity, Permission
 from planner.model.offer import CapacityType, Cloud
 from planner.model.reach import Reach
+from planner.spec.schema_fleet import fleet_schema
 from planner.spec.schema_output import (
     caveats,
     count,
@@ -91,7 +92,8 @@ def plans_schema() -> Schema:
     body = written(
         "What `skyplan plan --json` prints: a plan per job, as its file would have it.",
         format_version=version(),
-        plans=items("In the order of the jobs' names.", ref("plan", "A plan.")),
+        fleet=fleet_schema(),
+        plans=items("In the order in which jobs were placed: by priority, then by name.", ref("plan", "A plan.")),
     )
     return {"$schema": DIALECT, "title": "skyplan plan --json", "$defs": one["$defs"] | {"plan": plan}} | body
 
