@@ -27,7 +27,7 @@ CLOUDS = ("aws", "gcp", "azure", "nebius")
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=1),
+    type=click.FloatRange(1, 3600),
     default=30.0,
     show_default=True,
     metavar="SECONDS",
