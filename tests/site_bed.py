@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+
 from tests.pages import ROOT
 
 
@@ -51,6 +53,16 @@ class Site:
 
     def text(self, page: str) -> str:
         return (self.folder / page).read_text(encoding="utf-8")
+
+
+_BUILT: list[Site] = []
+
+
+def once(factory: pytest.TempPathFactory) -> Site:
+    """The site, built once a session and worker: tests that ask for it are of one xdist group."""
+    if not _BUILT:
+        _BUILT.append(build(factory.mktemp("site") / "site"))
+    return _BUILT[0]
 
 
 def build(folder: Path) -> Site:

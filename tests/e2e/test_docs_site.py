@@ -22,7 +22,7 @@ FOUND = "[...document.querySelectorAll('.md-search-result__item h1')].map(one =>
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     browser()  # skips before the site is built
-    return site_bed.build(tmp_path_factory.mktemp("site") / "site")
+    return site_bed.once(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

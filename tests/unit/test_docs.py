@@ -29,7 +29,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    return site_bed.build(tmp_path_factory.mktemp("site") / "site")
+    return site_bed.once(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
