@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -62,11 +63,6 @@ def hard_end_hours(workload: Workload, usd_per_hour: float | None) -> float | No
 
 def _base(kind: str, name: str, workload: Workload | None, placement: Placement, project: Project) -> dict[str, Any]:
     target, cloud = target_of(project, placement), Cloud(placement.cloud)
-    tags = {"skyplan:project": project.name}
-    if workload is not None:
-        tags["skyplan:job"] = workload.name
-    tags["skyplan:managed"] = "true"
-    theirs = dict(project.tags) | (dict(workload.tags) if workload is not None else {})
     role = target.orchestrator_role if kind == "compute" else target.deployer_role
     return {
         "name": name,
@@ -78,10 +74,19 @@ def _base(kind: str, name: str, workload: Workload | None, placement: Placement,
         "role_arn": role,
         "backend": project.backend,
         "provider_version": dict(project.provider_versions).get(cloud.value, DEFAULT_PROVIDER_VERSIONS.get(cloud, "")),
-        "tags": (*tags.items(), *((k, v) for k, v in sorted(theirs.items()) if k not in tags)),
+        "tags": _tags(workload, project),
         "resource_group": target.resource_group,
         "tenant": target.tenant,
     }
+
+
+def _tags(workload: Workload | None, project: Project) -> tuple[tuple[str, str], ...]:
+    tags = {"skyplan:project": project.name}
+    if workload is not None:
+        tags["skyplan:job"] = workload.name
+    tags["skyplan:managed"] = "true"
+    theirs = dict(project.tags) | (dict(workload.tags) if workload is not None else {})
+    return (*tags.items(), *((k, v) for k, v in sorted(theirs.items()) if k not in tags))
 
 
 class Place(Protocol):
@@ -143,6 +148,17 @@ class Drawn:
         self.rights = JobRights(self.workload, project)
         self.networks = networks or Networks(project, market)
         self.texts = SetText()
+        self._bases: dict[tuple[str, str, int, str, str, str], dict[str, Any]] = {}
+
+    def base(self, kind: str, name: str, placement: Placement, generation: int = 0) -> dict[str, Any]:
+        """What every stack has, of a stack of this job; `generation` of a compute stack."""
+        key = (kind, name, generation, placement.cloud, placement.target, placement.region)
+        if key not in self._bases:
+            made = _base(kind, name, self.workload, placement, self.project)
+            if kind == "compute":
+                made["tags"] = (*made["tags"][:3], ("skyplan:generation", str(generation)), *made["tags"][3:])
+            self._bases[key] = made
+        return self._bases[key]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +172,16 @@ class _Setting:
     drawn: Drawn
     usd_per_hour: float | None = None
     endpoints: Mapping[str, str] = field(default_factory=dict[str, str])
+    templates: dict[int, tuple[Placement, NodeTemplate]] = field(
+        default_factory=dict[int, "tuple[Placement, NodeTemplate]"]
+    )
+
+    def template(self, placement: Placement) -> NodeTemplate:
+        """What the placement's nodes are: of clouds without launch templates both its stacks say it."""
+        known = self.templates.get(id(placement))
+        if known is None:
+            known = self.templates[id(placement)] = placement, _template(placement, self)
+        return known[1]
 
     @property
     def workload(self) -> Workload:
@@ -199,9 +225,7 @@ def _template(placement: Placement, setting: _Setting) -> NodeTemplate:
         nvme=bool(t.nvme_gb),
         fabric=fabric,
         efa_interfaces=t.efa_interfaces if fabric is Fabric.EFA else 0,
-        machine_image=import_module(f"modules.{cloud.value}.images").machine_image(
-            t, placement.region, setting.project.images
-        ),
+        machine_image=_images(cloud).machine_image(t, placement.region, setting.project.images),
         disk_gb=disk_gb(workload, market),
         cluster=placement.nodes > 1 and t.placement,
         addresses=placement.addresses,
@@ -231,6 +255,12 @@ def _tunnel(placement: Placement, setting: _Setting) -> Tunnel | None:
     )
 
 
+@cache
+def _images(cloud: Cloud) -> Any:
+    """The module that knows a cloud's machine images."""
+    return import_module(f"modules.{cloud.value}.images")
+
+
 def _fabric_name(cloud: Cloud, instance_type: str, region: str) -> str:
     """Nebius: which InfiniBand fabric the region has for the platform; "" elsewhere, and where none is known."""
     if cloud is not Cloud.NEBIUS:
@@ -249,13 +279,13 @@ def _access(placement: Placement, siblings: Sequence[Placement], setting: _Setti
     workload, project = setting.workload, setting.project
     target = target_of(project, placement)
     templates = {template_key(p): _template(p, replace(setting, usd_per_hour=float(p.usd_per_hour))) for p in siblings}
-    templates[template_key(placement)] = _template(placement, setting)
+    templates[template_key(placement)] = setting.template(placement)
     documents, snippets = setting.drawn.rights.policies(placement)
     # the orchestrator's policy asks for the tag, the caller's own credentials do not
     tagged = (*siblings, placement) if Cloud(placement.cloud) is Cloud.AWS and target.orchestrator_role else ()
     spot = {template_key(p) for p in tagged if p.capacity == CapacityType.SPOT.value}
     return AccessInput(
-        **_base("access", access_name(workload.name, placement), workload, placement, project),
+        **setting.drawn.base("access", access_name(workload.name, placement), placement),
         workload=workload,
         policies=documents,
         permissions_boundary=target.permissions_boundary,
@@ -292,8 +322,7 @@ def _agent(project: Project, cloud: Cloud) -> NodeAgent | None:
 def _compute(placement: Placement, generation: int, setting: _Setting, *, plan_id: str) -> ComputeInput:
     workload, project, market = setting.workload, setting.project, setting.market
     part = placement.cloud if placement.tunnel_addresses else ""
-    base = _base("compute", compute_name(workload.name, generation, part), workload, placement, project)
-    base["tags"] = (*base["tags"][:3], ("skyplan:generation", str(generation)), *base["tags"][3:])
+    base = setting.drawn.base("compute", compute_name(workload.name, generation, part), placement, generation)
     reserved = reservation_of(project, placement)
     # AWS has launch templates; elsewhere the node itself says what it boots
     whole = Cloud(placement.cloud) is not Cloud.AWS
@@ -312,7 +341,7 @@ def _compute(placement: Placement, generation: int, setting: _Setting, *, plan_i
         addresses=placement.addresses,
         first_rank=placement.first_rank,
         tunnel=bool(placement.tunnel_addresses),
-        node=_template(placement, setting) if whole else None,
+        node=setting.template(placement) if whole else None,
         workload=workload if whole else None,
         data_paths=setting.drawn.rights.paths(placement) if whole else (),
         kms_key_arn=target_of(project, placement).kms_key_arn if whole else None,
@@ -329,7 +358,7 @@ def _endpoints(placement: Placement, setting: _Setting) -> AddressInput | None:
     workload = setting.workload
     name = f"adr-{workload.name}--{place_name(placement)}"
     return AddressInput(
-        **_base("addresses", name, workload, placement, setting.project),
+        **setting.drawn.base("addresses", name, placement),
         job=workload.name,
         zone=placement.zone,
         ranks=ranks_of(placement),

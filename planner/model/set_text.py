@@ -46,7 +46,11 @@ class SetText:
                     out.append(f"{encode_basestring(name)}:{text}")
         elif is_dataclass(value):
             for name, key in _sorted_fields(cast("type", type(value))):
-                if (text := self.text(getattr(value, name))) not in _UNSET:
+                inner = getattr(value, name)
+                if inner.__class__ is str:  # most are: at once
+                    if inner:
+                        out.append(f"{key}{encode_basestring(inner)}")
+                elif inner is not None and inner is not False and (text := self.text(inner)) not in _UNSET:
                     out.append(f"{key}{text}")
         else:
             raise TypeError(f"{value.__class__.__name__} is not JSON")
