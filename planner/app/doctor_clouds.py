@@ -240,9 +240,8 @@ def _judged(
             rows.append(warn(name, f"{fact} (another of its first places has room)", mend, "SKY-APPLY-309"))
     if rows:
         return rows
-    asked = f"{len(needs)} places of {len({n.job for n in needs})} jobs"
     missing = f"; of {unknown} no quota is told" if unknown else ""
-    return [ok(name, f"room for the first places of {len(held)} jobs ({asked}{missing})")]
+    return [ok(name, f"room for {len(needs) - unknown} of {len(needs)} places that jobs would take first{missing}")]
 
 
 def _of(quota: QuotaReading, need: Need) -> bool:

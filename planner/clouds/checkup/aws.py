@@ -51,6 +51,7 @@ class AwsCheckup:
         ec2, pricing = self._client("ec2", region), self._client("pricing", PRICING_REGION)
         quotas = self._client("service-quotas", region)
         spot = {"InstanceTypes": [instance_type], "ProductDescriptions": [LINUX], "StartTime": self._now()}
+        sold_here = [{"Type": "TERM_MATCH", "Field": "regionCode", "Value": region}]
         return (
             _tried("DescribeAvailabilityZones", ec2.describe_availability_zones),
             _tried("DescribeSpotPriceHistory", ec2.describe_spot_price_history, MaxResults=5, **spot),
@@ -60,7 +61,7 @@ class AwsCheckup:
                 LocationType="availability-zone-id",
                 MaxResults=5,
             ),
-            _tried("GetProducts", pricing.get_products, ServiceCode="AmazonEC2", MaxResults=1),
+            _tried("GetProducts", pricing.get_products, ServiceCode="AmazonEC2", Filters=sold_here, MaxResults=1),
             _tried("ListServiceQuotas", quotas.list_service_quotas, ServiceCode="ec2", MaxResults=1),
         )
 
