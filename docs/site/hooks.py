@@ -1,4 +1,4 @@
-"""What mkdocs does beside the pages that are written: it makes the reference out of the code at each build.  Nothing made is kept in the repository.
+"""What mkdocs does beside the pages that are written: it reads them as CommonMark, and makes the reference out of the code at each build.  Nothing made is kept.
 
 Decides which pages are made and where they stand in the navigation.  What they say comes from the command line, the table of codes, the published schemas and the
 catalog's files, so that a page cannot be older than the program.
@@ -15,6 +15,7 @@ import site_commands
 import site_environment
 import site_fields
 from mkdocs.structure.files import File
+from site_lists import widened
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -68,9 +69,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001 - mkdocs' signature
-    """The list of decisions is the folder's."""
+    """Lists as mkdocs reads them; the list of decisions is the folder's."""
     if page.file.src_uri != DECISIONS:
-        return markdown
+        return widened(markdown)
     rows = []
     for path in sorted((Path(config.docs_dir) / "decisions").glob("[0-9]*.md")):
         title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")

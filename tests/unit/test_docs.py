@@ -68,6 +68,38 @@ def test_every_internal_link_and_anchor_leads_somewhere(site: Site, built: dict[
     assert dead == []
 
 
+def test_no_markdown_is_left_in_what_is_read(site: Site, built: dict[str, Html]) -> None:
+    """A list, a fence, a table or a link that mkdocs did not take for one."""
+    left = re.compile(r"^\s*(?:[-*+] \S|1\. \S|\|.*\|\s*$|```)|\*\*|\]\(", re.MULTILINE)
+    found = {}
+    for name in built:
+        article = re.search(r"<article.*?</article>", site.text(name), re.DOTALL)
+        told = re.sub(r"<(pre|code|script|style)\b.*?</\1>", "`", article[0] if article else "", flags=re.DOTALL)
+        if at := left.search(html.unescape(re.sub(r"<[^>]+>", "", told))):
+            found[name] = at[0]
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("Text:\n- a\n- b", "Text:\n\n- a\n- b"),
+        ("1. a\n\n   ```sh\n   x\n   ```\n2. b", "1. a\n\n    ```sh\n    x\n    ```\n2. b"),
+        ("- a\n  - b\n    more\n- c", "- a\n    - b\n        more\n- c"),
+        ("- a\n  goes on\n\nText", "- a\n    goes on\n\nText"),
+        ("in the year\n1984. It was", "in the year\n1984. It was"),
+        ("```\n- not\n  a list\n```", "```\n- not\n  a list\n```"),
+        ("    - code", "    - code"),
+        ("- a\n\n# Head\n- b", "- a\n\n# Head\n- b"),
+    ],
+)
+def test_lists_are_read_as_a_forge_reads_them(monkeypatch: pytest.MonkeyPatch, written: str, read: str) -> None:
+    monkeypatch.syspath_prepend(str(pages.DOCS / "site"))
+    from site_lists import widened
+
+    assert widened(written) == read + "\n"
+
+
 def test_nothing_is_fetched_from_elsewhere(site: Site, built: dict[str, Html]) -> None:
     fetched = {f"{name}: {one}" for name, page in built.items() for one in page.fetched if urlsplit(one).netloc}
     assert fetched == set()
