@@ -107,7 +107,7 @@ def _as_of(plan: PlacementPlan) -> str:
 
 
 def _fleet(result: Result | None) -> FleetSummary | None:
-    return getattr(result, "fleet", None)
+    return result.fleet if result else None
 
 
 def _planned(
@@ -190,7 +190,10 @@ def _past(request: Request, read: inputs.Inputs, plan: PlacementPlan) -> tuple[P
     from planner.app import prices, wire  # noqa: PLC0415 - sqlalchemy
     from planner.state.history import History  # noqa: PLC0415
 
-    until = moment(_as_of(plan))
+    try:
+        until = moment(_as_of(plan))
+    except ValueError:
+        return None, "the plan names no moment"
     since = until - timedelta(days=PAST_DAYS)
     history = History.open(wire.database_url(), read.project.name, upgrade=False)
     try:

@@ -12,7 +12,20 @@ FIRST_YEAR = 1970
 """Prices are counted in days since then."""
 F = TypeVar("F", bound=Callable[..., Any])
 #: names of `planner.app.schemas`, here so that `--help` and completion need not make the schemas
-SCHEMAS = ("job", "project", "server", "broker", "plan", "plans", "diff", "migration", "audit", "offers", "status")
+SCHEMAS = (
+    "job",
+    "project",
+    "server",
+    "broker",
+    "plan",
+    "plans",
+    "diff",
+    "migration",
+    "audit",
+    "report",
+    "offers",
+    "status",
+)
 
 jobs = click.argument("job_files", nargs=-1, required=True, metavar="JOB...", type=click.Path(path_type=Path))
 project = click.option(

@@ -31,7 +31,7 @@ _STYLE: Final = (
     ".tick, .dim { fill: #525f6f; } .tick { font-size: 12px; } .label { font-weight: 500; paint-order: stroke; stroke: #fff; stroke-width: 4px; } "
     ".grid { stroke: #d7dde6; } .axis { stroke: #525f6f; } .pareto { stroke: #17202b; stroke-width: 1.4; stroke-dasharray: 5 4; } "
     ".aws { fill: #b45309; } .gcp { fill: #1d63c9; } .azure { fill: #0e7c70; } .nebius { fill: #8539c9; } .split { fill: #56606c; } "
-    ".t-compute { fill: #2f6fb7; } .t-startup { fill: #d08a1d; } .t-interruptions { fill: #b4541a; } .t-data_egress { fill: #c2325c; } "
+    ".t-compute { fill: #2f6fb7; } .t-startup { fill: #b9770e; } .t-interruptions { fill: #b4541a; } .t-data_egress { fill: #c2325c; } "
     ".t-checkpoint_egress { fill: #8f3ca8; } .t-output_egress { fill: #d5659b; } .t-sync_egress { fill: #6a2f83; } .t-disk { fill: #5d8a3c; } "
     ".t-outbound { fill: #2b8a86; } .t-tunnel_addresses { fill: #7b8694; }"
 )
@@ -121,8 +121,8 @@ def _point(row: Row, x: Scale, y: Scale, *, edge: bool = False) -> str:
     if edge:
         return f'<circle class="{cloud}" cx="{a:.1f}" cy="{b:.1f}" r="6.5" stroke="#17202b" stroke-width="1.6"/>'
     if sold == "spot":
-        return f'<circle class="{cloud}" cx="{a:.1f}" cy="{b:.1f}" r="3.5" opacity="0.55"/>'
-    return f'<rect class="{cloud}" x="{a - 3:.1f}" y="{b - 3:.1f}" width="6" height="6" opacity="0.55"/>'
+        return f'<circle class="{cloud}" cx="{a:.1f}" cy="{b:.1f}" r="3.5" opacity="0.75"/>'
+    return f'<rect class="{cloud}" x="{a - 3:.1f}" y="{b - 3:.1f}" width="6" height="6" opacity="0.75"/>'
 
 
 def _legend(rows: tuple[Row, ...]) -> list[str]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from planner.model.codes import CODES
 from planner.model.report import GROUPS
 from planner.render.plan_text import where
-from planner.render.report_words import capacity, gpus, plain, ticks, word_of
+from planner.render.report_words import capacity, gpus, hint, meaning, plain, ticks, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +31,7 @@ def document(report: Report) -> dict[str, Any]:
     return {
         "format_version": FORMAT_VERSION,
         "project": plain(report.project),
-        "as_of": report.as_of,
+        "as_of": plain(report.as_of),
         "fleet": None if report.fleet is None else _fleet(report.fleet),
         "jobs": [_job(job) for job in report.jobs],
         "warnings": [{"code": d.code, "text": plain(d.summary)} for d in report.warnings],
@@ -60,10 +59,10 @@ def _job(job: JobReport) -> dict[str, Any]:
         "ranked": [_placement(p) for p in plan.ranked],
         "reasons": [
             {
-                "code": r.code,
+                "code": plain(r.code),
                 "count": r.count,
-                "meaning": CODES[r.code].meaning,
-                "hint": CODES[r.code].hint,
+                "meaning": meaning(r.code),
+                "hint": hint(r.code),
                 "examples": [plain(one) for one in r.examples],
             }
             for r in job.reasons
@@ -78,21 +77,22 @@ def _job(job: JobReport) -> dict[str, Any]:
 def _placement(p: Placement) -> dict[str, Any]:
     return {
         "offer": plain(p.offer_id),
-        "placement_id": p.placement_id,
+        "placement_id": plain(p.placement_id),
         "place": plain(where(p)),
         "usd_per_hour": f"{p.usd_per_hour:.4f}",
         "total_usd": f"{p.total_usd:.4f}",
         "lower_bound": p.lower_bound,
         "finish_hours": f"{p.finish_hours:.4f}",
         "terms": _terms(p.terms),
-        "caveats": [{"code": c.code, "text": plain(c.text)} for c in p.caveats],
+        "caveats": [{"code": plain(c.code), "text": plain(c.text)} for c in p.caveats],
         "differs": [plain(d) for d in p.differs],
     }
 
 
 def _terms(terms: Iterable[ScoreTerm]) -> list[dict[str, Any]]:
     return [
-        {"name": t.name, "usd": None if t.usd is None else f"{t.usd:.4f}", "detail": plain(t.detail)} for t in terms
+        {"name": plain(t.name), "usd": None if t.usd is None else f"{t.usd:.4f}", "detail": plain(t.detail)}
+        for t in terms
     ]
 
 
@@ -103,7 +103,7 @@ def words_of(row: Row) -> dict[str, str]:
         "what": plain(row.what),
         "cloud": plain(row.cloud),
         "region": plain(row.region),
-        "capacity": capacity(row.capacity),
+        "capacity": plain(capacity(row.capacity)),
         "gpu": plain(gpus(row)),
     }
 
@@ -133,13 +133,13 @@ def _market(job: JobReport) -> dict[str, Any]:
 
 def _region(r: RegionRow) -> dict[str, Any]:
     return {
-        "cloud": r.cloud,
+        "cloud": plain(r.cloud),
         "region": plain(r.region),
-        "area": r.area,
+        "area": plain(r.area),
         "offers": r.offers,
         "feasible": r.feasible,
         "cheapest": None if r.best is None else r.best.position,
-        "code": r.code,
+        "code": plain(r.code),
         "read": _rate(r.read),
         "write": _rate(r.write),
     }
@@ -152,7 +152,7 @@ def _rate(rate: Rate | None) -> dict[str, Any] | None:
 def _move(m: MigrationDiff) -> dict[str, Any]:
     return {
         "reason": m.reason.value,
-        "code": m.code,
+        "code": plain(m.code),
         "text": plain(m.text),
         "from": plain(m.standing.offer_id),
         "to": [plain(p.offer_id) for p in m.to],
@@ -192,7 +192,7 @@ def _prices(past: Pasts) -> dict[str, Any]:
 def _inputs(told: Any) -> Any:
     """As the plan names them; texts masked, digests as they are."""
     if isinstance(told, dict):
-        return {str(k): _inputs(v) for k, v in told.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return {plain(str(k)): _inputs(v) for k, v in told.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(told, list | tuple):
         return [_inputs(one) for one in told]  # pyright: ignore[reportUnknownVariableType]
     return plain(told) if isinstance(told, str) else told

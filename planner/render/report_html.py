@@ -207,7 +207,7 @@ def _why(job: JobReport, level: int) -> str:
     parts = [
         notes,
         _listed("How it differs from the hardware named", [text(d) for d in p.differs], level),
-        _listed("Caveats", [f"{text(c.text)} {tag('code', c.code)}" for c in p.caveats], level),
+        _listed("Caveats", [f"{text(c.text)} {tag('code', text(c.code))}" for c in p.caveats], level),
     ]
     return tag("div", *parts, class_="columns")
 
@@ -303,7 +303,7 @@ def _move(m: MigrationDiff, key: str, level: int) -> str:
     terms = table(f"What decided the move of {text(m.job)}", ("term", "USD", "how"), rows, kinds="tnt") if rows else ""
     return (
         f"<h{level + 1}>{text(m.standing.offer_id)} to {text(first.offer_id)}</h{level + 1}>"
-        f"<p>{text(m.text)} <code>{m.code}</code> <strong>The job stops for {minutes(m.stop_minutes)}.</strong></p>"
+        f"<p>{text(m.text)} <code>{text(m.code)}</code> <strong>The job stops for {minutes(m.stop_minutes)}.</strong></p>"
         f"<figure>{timeline(m, key=key)}</figure>{terms}"
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from planner.model.codes import CODES
 from planner.model.report import GROUPS
 from planner.render.plan_text import what, where
 from planner.render.report_bars import TERM_WORDS
@@ -17,7 +16,9 @@ from planner.render.report_words import (
     cell,
     counted,
     hardware,
+    hint,
     key_of,
+    meaning,
     table,
     tag,
     text,
@@ -101,9 +102,9 @@ def reasons(job: JobReport) -> str:
     rows = [
         tag(
             "tr",
-            cell(tag("code", r.code)),
+            cell(tag("code", text(r.code))),
             cell(f"{r.count:,}", value=r.count, kind="n"),
-            cell(f"{text(CODES[r.code].meaning)}<br><small>{text(CODES[r.code].hint)}</small>"),
+            cell(f"{text(meaning(r.code))}<br><small>{text(hint(r.code))}</small>"),
             cell("<br>".join(text(one) for one in r.examples)),
         )
         for r in sorted(job.reasons, key=lambda r: (-r.count, r.code))
@@ -190,7 +191,7 @@ def barren(job: JobReport) -> str:
     """Regions without a feasible offer, by their main reason."""
     none = sorted((r.code, f"{r.cloud} {r.region}") for r in job.regions if r.best is None)
     items = [
-        tag("li", f"{tag('code', code)} {text(CODES[code].meaning)}: {', '.join(text(name) for _, name in of)}")
+        tag("li", f"{tag('code', code)} {text(meaning(code))}: {', '.join(text(name) for _, name in of)}")
         for code, of in ((code, list(of)) for code, of in groupby(none, key=lambda one: one[0]))
     ]
     if not items:

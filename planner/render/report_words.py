@@ -10,6 +10,7 @@ from decimal import Decimal
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from planner.model.codes import CODES
 from planner.render.diff_words import mask
 
 if TYPE_CHECKING:
@@ -44,6 +45,16 @@ def text(told: str) -> str:
 def ticks(value: Decimal | None) -> int | None:
     """Ten-thousandths; None stays unknown."""
     return None if value is None else int(value * TICKS)
+
+
+def meaning(code: str) -> str:
+    """What a code says; "" of one that a plan file has from elsewhere."""
+    return CODES[code].meaning if code in CODES else ""
+
+
+def hint(code: str) -> str:
+    """What may be done."""
+    return CODES[code].hint if code in CODES else ""
 
 
 def capacity(told: str) -> str:

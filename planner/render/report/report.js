@@ -43,13 +43,12 @@
 
   // order: what is unknown stands last both ways, and what is equal stays as it was
 
-  const collator = new Intl.Collator("en", { numeric: true });
   const sorted = (positions, value, down) =>
     positions
       .map((at) => [at, value(at)])
       .sort(([a, x], [b, y]) => {
         if (x === null || y === null) return (x === null) - (y === null) || a - b;
-        const order = typeof x === "number" ? x - y : collator.compare(x, y);
+        const order = x < y ? -1 : x > y ? 1 : 0;
         return (down ? -order : order) || a - b;
       })
       .map(([at]) => at);
@@ -120,8 +119,9 @@
     const base = job.choice ? Math.round(Number(job.choice.total_usd) * 10000) : null;
     const gap = (at) => (base === null ? null : c.total[at] - base);
     const figures = ["compute", "lost", "egress", "other"];
+    // words are listed in their order: positions among them compare as they do
     const values = [
-      (at) => at, text.place, text.what, text.capacity, text.gpu, (at) => c.per_hour[at], (at) => c.total[at], gap, (at) => c.finish[at],
+      (at) => at, ...["place", "what", "capacity", "gpu"].map((name) => (at) => c[name][at]), (at) => c.per_hour[at], (at) => c.total[at], gap, (at) => c.finish[at],
       ...figures.map((name) => (at) => c[name][at]),
     ];
     const all = Array.from({ length: size }, (_, at) => at);
