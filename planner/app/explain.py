@@ -15,26 +15,47 @@ if TYPE_CHECKING:
     from planner.model.plan import PlacementPlan
     from planner.placement.explain import Context
 
+_SOONEST = 5
+"""Offers that are told of a job that waits."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """`matched` offers in all; `verdicts` of the nearest: feasible ones in order, then those with the fewest reasons."""
+    """`matched` offers in all; `verdicts` of the nearest: feasible ones in order, then those with the fewest reasons.
+
+    waits   why the job waits, planned now; "" where it does not
+    waited  why it waits by its standing plan, which may have been made with others; "" where it does not
+    """
 
     plan: PlacementPlan
     pattern: str | None
     matched: int
     verdicts: tuple[Verdict, ...]
+    waits: str = ""
+    waited: str = ""
 
 
 def answer(planned: Planned, pattern: str | None, limit: int) -> Answer:
-    """The fate of offers that match `pattern`; without one, of the ranked ones."""
+    """The fate of offers that match `pattern`; without one, of the ranked ones, and of a job that waits of those that it would get the soonest."""
     context = planned.placed.context
-    found = _matching(context, pattern) if pattern else np.asarray(context.ranking.best)
+    if pattern:
+        found = _matching(context, pattern)
+    elif planned.waits:
+        found, limit = np.arange(len(context.offers)), min(limit, _SOONEST)
+    else:
+        found = np.asarray(context.ranking.best)
     splits = _splits(planned.plan, pattern)
     verdicts = [*splits, *(verdict(context, int(i)) for i in _nearest(context, found, limit))]
     verdicts.sort(key=lambda v: (v.position is None, v.position or 0, len(v.rejections), v.total_usd or 0, v.offer_id))
     matched = len(found) + len(splits)
-    return Answer(plan=planned.plan, pattern=pattern, matched=matched, verdicts=tuple(verdicts[:limit]))
+    return Answer(
+        plan=planned.plan,
+        pattern=pattern,
+        matched=matched,
+        verdicts=tuple(verdicts[:limit]),
+        waits=planned.plan.waits,
+        waited=planned.waited,
+    )
 
 
 def _splits(plan: PlacementPlan, pattern: str | None) -> list[Verdict]:

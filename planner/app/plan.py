@@ -54,12 +54,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """One job's plan, how it came about, and whether its placement differs from what stands (`before` is a placement id or None)."""
+    """One job's plan, how it came about, and whether its placement differs from what stands (`before` is a placement id or None).
+
+    waited  why it waits by its standing plan; "" where it does not, or has none
+    """
 
     plan: PlacementPlan
     placed: Placed
     job_file: str
     before: str | None
+    waited: str = ""
 
     @property
     def changed(self) -> bool:
@@ -137,7 +141,8 @@ def run_on(
             completion.take(holdings(plan.choice, read.market, workload=one.workload))
         earlier = standing[plan.name].plan if plan.name in standing else None
         before = running.get(plan.name) or (earlier.choice.placement_id if earlier and earlier.ranked else None)
-        out.append(Planned(plan=plan, placed=one, job_file=file, before=before))
+        waited = earlier.waits if earlier else ""
+        out.append(Planned(plan=plan, placed=one, job_file=file, before=before, waited=waited))
     return Result(planned=tuple(out), inputs=read, warnings=read.warnings, fleet=fleet.summary)
 
 

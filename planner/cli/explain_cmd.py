@@ -74,7 +74,7 @@ def command(
     else:
         for a in answers:
             view.say(explain_text.lines(a, view.paint_for(sys.stdout)), stream=sys.stdout)
-    if any(not a.verdicts for a in answers):
+    if any(not (a.verdicts or a.waits) for a in answers):
         click.echo(f"error: no offer matches `{pattern}`" if pattern else "error: nothing is feasible", err=True)
         return 1
     return 0

@@ -44,12 +44,20 @@ class Answer(Protocol):
     def matched(self) -> int: ...
     @property
     def verdicts(self) -> Sequence[_Verdict]: ...
+    @property
+    def waits(self) -> str: ...
+    @property
+    def waited(self) -> str: ...
 
 
 def lines(answer: Answer, paint: Paint) -> list[str]:
     """One block per offer: its rank, or every reason."""
     asked = f" for `{answer.pattern}`" if answer.pattern else ""
     out = [f"{paint(answer.plan.name, 'bold')}: {len(answer.verdicts)} of {answer.matched} offers{asked}", ""]
+    if answer.waits:
+        out += [f"  waits: {answer.waits}", *(f"  {note}" for note in answer.plan.notes[1:]), ""]
+    elif answer.waited:
+        out += [f"  planned alone it has a place; by its plan file it waits: {answer.waited}", ""]
     best = answer.plan.ranked[0].total_usd if answer.plan.ranked else None
     for v in answer.verdicts:
         if v.position is not None and v.total_usd is not None and v.finish_hours is not None:
@@ -69,7 +77,7 @@ def lines(answer: Answer, paint: Paint) -> list[str]:
             would = f"  (would cost ${v.total_usd:,.2f})" if v.total_usd is not None else ""
             out.append(f"  {paint('x', 'red')} {v.offer_id}{would}")
             out += [f"       {r.text} [{r.code}]" for r in v.rejections]
-    if not answer.pattern:
+    if not (answer.pattern or answer.waits):
         out += ["", *(f"  {note}" for note in answer.plan.notes)]
     return [*out, ""]
 
@@ -90,4 +98,6 @@ def document(answer: Answer) -> dict[str, Any]:
             for v in answer.verdicts
         ],
         "notes": list(answer.plan.notes),
+        "waits": answer.waits or None,
+        "waited": answer.waited or None,
     }
