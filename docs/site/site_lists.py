@@ -17,9 +17,10 @@ _STEP = " " * 4
 
 @dataclass
 class _Reader:
-    """`columns`: where the text of each open item begins, outermost first."""
+    """`columns`: where the text of each open item begins, outermost first.  `among_items`: what came since the last blank line began with an item."""
 
     columns: list[int] = field(default_factory=list)
+    among_items: bool = False
     fence: str = ""
     before: str = ""
     out: list[str] = field(default_factory=list)
@@ -50,8 +51,9 @@ class _Reader:
 
     def _item(self, item: re.Match[str]) -> None:
         indent = len(item["indent"])
-        if not self.columns and self._in_paragraph():
+        if self._in_paragraph() and not self.among_items:
             self.out.append("")
+        self.among_items = True
         while self.columns and indent < self.columns[-1]:
             self.columns.pop()
         depth = len(self.columns)
@@ -67,6 +69,8 @@ class _Reader:
         self.out.append(self._moved(line))
         if opened:
             self.fence = opened["fence"]
+        if opened or not self.before.strip():
+            self.among_items = False
 
     def _moved(self, line: str) -> str:
         if not self.columns or not line.strip():

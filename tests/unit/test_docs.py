@@ -84,8 +84,9 @@ def test_no_markdown_is_left_in_what_is_read(site: Site, built: dict[str, Html])
     ("written", "read"),
     [
         ("Text:\n- a\n- b", "Text:\n\n- a\n- b"),
-        ("1. a\n\n   ```sh\n   x\n   ```\n2. b", "1. a\n\n    ```sh\n    x\n    ```\n2. b"),
+        ("1. a\n\n   ```sh\n   x\n   ```\n2. b", "1. a\n\n    ```sh\n    x\n    ```\n\n2. b"),
         ("- a\n  - b\n    more\n- c", "- a\n    - b\n        more\n- c"),
+        ("- a\n\n  more\n- b", "- a\n\n    more\n\n- b"),
         ("- a\n  goes on\n\nText", "- a\n    goes on\n\nText"),
         ("in the year\n1984. It was", "in the year\n1984. It was"),
         ("```\n- not\n  a list\n```", "```\n- not\n  a list\n```"),
@@ -98,6 +99,28 @@ def test_lists_are_read_as_a_forge_reads_them(monkeypatch: pytest.MonkeyPatch, w
     from site_lists import widened
 
     assert widened(written) == read + "\n"
+
+
+def test_a_page_has_the_items_and_tables_that_commonmark_finds_in_it(site: Site) -> None:
+    """Counted by another reader of Markdown, that of the terminal's library."""
+    reader = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable("table")
+    for path in pages.pages():
+        name = pages.name_of(path)
+        if name == "decisions/README.md":  # the list in it is made
+            continue
+        article = re.search(
+            r"<article.*?</article>", site.text(name.replace("README", "index")[:-3] + ".html"), re.DOTALL
+        )
+        assert article
+        # the foot of a page has no list
+        found = [len(re.findall(rf"<{tag}[ >]", article[0])) for tag in ("li", "table", "h2", "h3")]
+        read = [token for token in reader.parse(path.read_text("utf-8")) if token.nesting == 1]
+        wanted = [
+            sum(token.type == "list_item_open" for token in read),
+            sum(token.type == "table_open" for token in read),
+            *(sum(token.tag == tag for token in read) for tag in ("h2", "h3")),
+        ]
+        assert found == wanted, name
 
 
 def test_nothing_is_fetched_from_elsewhere(site: Site, built: dict[str, Html]) -> None:
