@@ -11,7 +11,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -170,7 +170,7 @@ def prepare(asked: Asked, words: Words, environment: Mapping[str, str], home: Pa
     if asked.cdktf:
         files.given(folder / "cdktf.json", init_files.cdktf_text(name), "it is yours; take `app` and `output` over")
     if asked.ci:
-        _ci(files, forge, found, asked, notes)
+        _ci(files, forge, found, replace(asked, project=name), notes)
     _owners(files, notes)
     if found.git.root is None:
         notes.append("this is no git repository: changes of plans are reviewed in one; `git init` makes it")
@@ -279,14 +279,13 @@ def _gitignore(files: _Files, path: Path) -> None:
 
 def _ci(files: _Files, forge: str, found: Found, asked: Asked, notes: list[str]) -> None:
     inner = Path(os.path.relpath(files.folder, files.top)).as_posix()
-    source, version = asked.source or init_ci.source(), init_ci.python_version()
-    branch = found.git.branch or "main"
+    source = asked.source or init_ci.source()
     match forge:
         case "github":
-            text = init_ci.github(inner=inner, branch=branch, source=source, python=version)
+            text = init_ci.github(inner=inner, name=asked.project, source=source)
             files.given(files.top / init_ci.GITHUB, text, "it is yours; take over what you want")
         case "gitlab":
-            text = init_ci.gitlab(inner=inner, branch=branch, source=source, python=version)
+            text = init_ci.gitlab(inner=inner, name=asked.project, source=source)
             files.given(files.top / init_ci.GITLAB_PART, text, "it is yours; take over what you want")
             _include(files)
         case _:
@@ -295,7 +294,7 @@ def _ci(files: _Files, forge: str, found: Found, asked: Asked, notes: list[str])
                 f"no CI file: it is written for GitHub and GitLab, and {where}; --forge github or --forge gitlab"
             )
             return
-    if not source:
+    if not (init_ci.uses_of(source) if forge == "github" else source):
         notes.append(init_ci.WHERE_FROM[forge])
 
 

@@ -1,13 +1,12 @@
-"""What CI runs on a change: the diff of placements, money and rights as a summary, and the audit of what is newly granted.  Text only; needs no cloud credentials.
+"""What CI runs on a change, for GitHub and GitLab: the action and the template of skyplan's own repository, with this repository's names in them.
 
-Decides no step of its own: each is a command that a person can run.  docs/ci.md has the comment, the other pipelines and what comes after the merge.
+Decides no step of its own; docs/ci.md has what they do, with forks too, the other pipelines, and what comes after the merge.  Needs no cloud credentials.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, Final
@@ -16,8 +15,10 @@ GITHUB: Final = Path(".github") / "workflows" / "skyplan.yml"
 GITLAB: Final = Path(".gitlab-ci.yml")
 GITLAB_PART: Final = ".gitlab/skyplan.yml"
 VARIABLE: Final = "SKYPLAN_SOURCE"
+REPOSITORY: Final = "SKYPLAN_REPOSITORY"
+REVISION: Final = "SKYPLAN_COMMIT"
 WHERE_FROM: Final = {
-    "github": f"CI installs skyplan from the repository variable {VARIABLE}, such as `git+https://HOST/skyplan.git@COMMIT`: set it, or --source",
+    "github": f"CI takes skyplan's action from the repository variables {REPOSITORY} (OWNER/NAME on GitHub) and {REVISION}: set them, or --source git+https://github.com/OWNER/NAME@COMMIT",
     "gitlab": f"CI installs skyplan from the CI/CD variable {VARIABLE}, such as `git+https://HOST/skyplan.git@COMMIT`: set it, or --source",
 }
 _GITHUB: Final = """\
@@ -25,50 +26,98 @@ _GITHUB: Final = """\
 name: skyplan
 on:
   pull_request:
-    branches: [@BRANCH@]
-permissions:
-  contents: read
+permissions: {}
 concurrency:
-  group: skyplan-${{ github.ref }}
+  group: skyplan-${{ github.event.pull_request.number }}
   cancel-in-progress: true
 jobs:
   review:
     runs-on: ubuntu-latest
     timeout-minutes: 15
-@WORKING@    env:
-      SKYPLAN_SOURCE: @SOURCE@
-      BASE: origin/${{ github.base_ref }}
+    permissions:
+      contents: read
+      pull-requests: write # the comment; a fork's token only reads, and the comment is left out
     steps:
-      - uses: actions/checkout@v4
+      - uses: actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2
         with:
-          fetch-depth: 0   # the base is read from history
+          fetch-depth: 0 # the base is read from history
           persist-credentials: false
-      - uses: actions/setup-python@v5
-        with:
-          python-version: "@PYTHON@"
-      - run: python -m pip install "$SKYPLAN_SOURCE"
-      - run: skyplan doctor --offline
-      - run: skyplan diff --base "$BASE" --step-summary
-      - run: skyplan audit --base "$BASE"
+@ACTION@        with:
+          jobs: jobs
+          tag: @TAG@
+@WORKING@"""
+_THERE: Final = """\
+      - uses: @USES@
 """
+_FETCHED: Final = """\
+      - uses: actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2
+        with:
+          repository: ${{ vars.SKYPLAN_REPOSITORY }} # where skyplan is hosted for you, OWNER/NAME
+          ref: ${{ vars.SKYPLAN_COMMIT }}
+          path: .skyplan-action
+          persist-credentials: false
+      - uses: ./.skyplan-action
+"""
+# as ci/gitlab/skyplan.gitlab-ci.yml, to which a test holds it
 _GITLAB: Final = """\
-# What a merge request does to placements, money and rights.  No cloud credentials: prices are the packaged ones.
-skyplan:
-  image: python:@PYTHON@
+# What a merge request does to placements, money and rights: a job to run as it is, and the hidden one that it extends.
+# Set the variable SKYPLAN_SOURCE (what pip installs), and GITLAB_TOKEN (masked; a project access token with the scope `api`) for the note.
+# docs/ci.md tells what it needs and what it does with forks.
+.skyplan:
+  image: python:3.12
   timeout: 15 minutes
-  rules:
-    - if: $CI_PIPELINE_SOURCE == "merge_request_event"
   variables:
-    GIT_DEPTH: "0"   # the base is read from history
-@SOURCE@  script:
-@WORKING@    - python -m pip install "$SKYPLAN_SOURCE"
-    - git fetch origin "$CI_MERGE_REQUEST_TARGET_BRANCH_NAME"
-    - skyplan doctor --offline
-    - skyplan diff --base FETCH_HEAD --format markdown --output skyplan-diff.md --format table --output -
-    - skyplan audit --base FETCH_HEAD
+    GIT_DEPTH: "0" # the base is read from history
+    SKYPLAN_FAIL_ON: high
+    SKYPLAN_TAG: skyplan
+    SKYPLAN_BEHAVIOR: update
+    JOBS: jobs
+    PLANS: plans
+  before_script:
+    - |
+      if ! command -v skyplan >/dev/null; then
+        python -m venv "$CI_BUILDS_DIR/.skyplan-venv"
+        "$CI_BUILDS_DIR/.skyplan-venv/bin/python" -m pip install --quiet --disable-pip-version-check "skyplan[comment] @ $SKYPLAN_SOURCE"
+        export PATH="$CI_BUILDS_DIR/.skyplan-venv/bin:$PATH"
+      fi
+      skyplan --version
+  script:
+    - |
+      base=${CI_MERGE_REQUEST_TARGET_BRANCH_SHA:-$CI_MERGE_REQUEST_DIFF_BASE_SHA}
+      mkdir -p skyplan-review
+      diff=0
+      skyplan diff --base "$base" --jobs "$JOBS" --plans "$PLANS" --tag "$SKYPLAN_TAG" --detailed-exitcode \\
+        --format markdown --output skyplan-review/diff.md --format json --output skyplan-review/diff.json \\
+        --format table --output - || diff=$?
+      if [ "$diff" -eq 1 ]; then exit 1; fi
+      audit=0
+      if [ -d "$PLANS" ]; then
+        skyplan audit --plans "$PLANS" --base "$base" --fail-on "$SKYPLAN_FAIL_ON" \\
+          --format markdown --output skyplan-review/audit.md --format junit --output skyplan-review/audit.xml \\
+          --format table --output - || audit=$?
+        if [ "$audit" -eq 1 ]; then exit 1; fi
+      fi
+      if [ -n "${GITLAB_TOKEN:-}" ]; then
+        skyplan comment skyplan-review/diff.md --behavior "$SKYPLAN_BEHAVIOR"
+        if [ -f skyplan-review/audit.md ]; then
+          skyplan comment skyplan-review/audit.md --behavior "$SKYPLAN_BEHAVIOR" --tag "$SKYPLAN_TAG" --only-on-change
+        fi
+      else
+        echo "GITLAB_TOKEN is not set (pipelines of a fork have none): see skyplan-review/ among the artifacts"
+      fi
+      exit "$audit"
   artifacts:
     when: always
-    paths: [@INNER@skyplan-diff.md]
+    expire_in: 30 days
+    paths: [skyplan-review/]
+    reports:
+      junit: skyplan-review/audit.xml
+
+skyplan-review:
+  extends: .skyplan
+  stage: test
+  rules:
+    - if: $CI_PIPELINE_SOURCE == "merge_request_event"
 """
 _INCLUDE: Final = f"""\
 include:
@@ -76,20 +125,34 @@ include:
 """
 
 
-def github(*, inner: str, branch: str, source: str, python: str) -> str:
-    """`.github/workflows/skyplan.yml`.  `inner`: skyplan.yaml's folder in the repository; `source`: what pip installs, "" = the repository's variable."""
-    working = "" if inner == "." else f"    defaults:\n      run:\n        working-directory: {json.dumps(inner)}\n"
-    named = json.dumps(source) if source else f"${{{{ vars.{VARIABLE} }}}}"
-    return _filled(_GITHUB, BRANCH=json.dumps(branch), WORKING=working, SOURCE=named, PYTHON=python)
+def github(*, inner: str, name: str, source: str) -> str:
+    """`.github/workflows/skyplan.yml`.  `inner`: skyplan.yaml's folder in the repository; `source`: as pip takes it, of a repository on GitHub, "" = by variables."""
+    working = "" if inner == "." else f"          working-directory: {json.dumps(inner)}\n"
+    uses = uses_of(source)
+    action = _THERE.replace("@USES@", uses) if uses else _FETCHED
+    return _GITHUB.replace("@ACTION@", action).replace("@TAG@", name).replace("@WORKING@", working)
 
 
-def gitlab(*, inner: str, branch: str, source: str, python: str) -> str:
+def gitlab(*, inner: str, name: str, source: str) -> str:
     """`.gitlab/skyplan.yml`, which `.gitlab-ci.yml` includes."""
-    del branch  # a merge request names its own
-    working = "" if inner == "." else f"    - cd {json.dumps(inner)}\n"
-    named = f"    {VARIABLE}: {json.dumps(source)}\n" if source else ""
-    folder = "" if inner == "." else f"{inner}/"
-    return _filled(_GITLAB, WORKING=working, SOURCE=named, PYTHON=python, INNER=folder)
+    text = _GITLAB.replace("SKYPLAN_TAG: skyplan", f"SKYPLAN_TAG: {name}")
+    if source:
+        text = text.replace("    JOBS: jobs\n", f"    {VARIABLE}: {json.dumps(source)}\n    JOBS: jobs\n")
+    if inner != ".":
+        text = text.replace(
+            "  script:\n    - |\n      base=", f"  script:\n    - cd {json.dumps(inner)}\n    - |\n      base="
+        )
+        text = text.replace("paths: [skyplan-review/]", f"paths: [{json.dumps(f'{inner}/skyplan-review/')}]")
+        text = text.replace(
+            "junit: skyplan-review/audit.xml", f"junit: {json.dumps(f'{inner}/skyplan-review/audit.xml')}"
+        )
+    return text
+
+
+def uses_of(source: str) -> str:
+    """`OWNER/NAME@REVISION` of what pip would install, where that is a revision on GitHub; "" else."""
+    found = re.search(r"git\+https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?@([\w./-]+)$", source)
+    return f"{found[1]}@{found[2]}" if found else ""
 
 
 def include(before: str) -> str:
@@ -112,15 +175,4 @@ def source() -> str:
     plain = re.fullmatch(
         r"https://[A-Za-z0-9.-]+/[A-Za-z0-9._/-]+", url
     )  # no credentials, no port, no host of this machine alone
-    return f"skyplan @ git+{url}@{commit}" if plain and re.fullmatch(r"[0-9a-f]{40}", commit) else ""
-
-
-def python_version() -> str:
-    """The one that is running, `3.12`: what was tried here runs there."""
-    return f"{sys.version_info.major}.{sys.version_info.minor}"
-
-
-def _filled(text: str, **values: str) -> str:
-    for name, value in values.items():
-        text = text.replace(f"@{name}@", value)
-    return text
+    return f"git+{url}@{commit}" if plain and re.fullmatch(r"[0-9a-f]{40}", commit) else ""

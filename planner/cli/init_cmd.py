@@ -40,7 +40,9 @@ CLOUDS = ("aws", "gcp", "azure", "nebius")
     help="Where states are kept: local, s3, gcs or azurerm [default: as in the repository].",
 )
 @click.option("--forge", type=click.Choice(["github", "gitlab"]), help="Whose CI [default: as found].")
-@click.option("--source", metavar="REQUIREMENT", default="", help="What CI gives to pip to install skyplan.")
+@click.option(
+    "--source", metavar="REQUIREMENT", default="", help="Where CI gets skyplan: git+https://HOST/OWNER/NAME@COMMIT."
+)
 @click.option("--no-ci", is_flag=True, help="Write nothing for CI.")
 @click.option("--cdktf", is_flag=True, help="Write a cdktf.json that starts `skyplan synth`.")
 @click.option("--dry-run", is_flag=True, help="Write nothing: show what would be.")

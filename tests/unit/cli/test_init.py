@@ -176,7 +176,7 @@ def test_the_example_plans_on_each_cloud(tmp_path: Path, run: Run, monkeypatch: 
     code, out, err = run("plan", "jobs/example.yaml", "--json")
     assert code == 0, err
     (plan,) = json.loads(out)["plans"]
-    assert plan["choice"]["cloud"] == cloud
+    assert {place["cloud"] for place in plan["ranked"]} == {cloud}
     assert "SKY-SPEC" not in err
 
 
@@ -367,8 +367,49 @@ def test_gitlab_by_its_remote_and_its_file(repo: Path, run: Run) -> None:
     assert code == 0
     assert said[".gitlab/skyplan.yml"]["action"] == "created"
     assert "+  - local: .gitlab/skyplan.yml" in said[".gitlab-ci.yml"]["diff"]
-    assert yaml.safe_load((repo / ".gitlab/skyplan.yml").read_text())["skyplan"]["script"]
+    assert yaml.safe_load((repo / ".gitlab/skyplan.yml").read_text())["skyplan-review"]["extends"] == ".skyplan"
     assert project(repo).ci is None, "the issuer of a forge of one's own is not known"
+
+
+def test_the_workflow_uses_the_action_with_inputs_that_it_has(repo: Path, run: Run) -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    theirs = yaml.safe_load((ROOT / "ci" / "github" / "skyplan.yml").read_text())["jobs"]["review"]["steps"]
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    assert run("init", "--source", f"git+https://github.com/acme/skyplan.git@{commit}")[0] == 0
+    steps = yaml.safe_load((repo / ".github/workflows/skyplan.yml").read_text())["jobs"]["review"]["steps"]
+    assert steps[-1]["uses"] == f"acme/skyplan@{commit}"
+    assert set(steps[-1]["with"]) <= set(action["inputs"])
+    assert steps[0] == theirs[0]
+    (repo / ".github/workflows/skyplan.yml").unlink()
+    _, _, err = run("init")
+    steps = yaml.safe_load((repo / ".github/workflows/skyplan.yml").read_text())["jobs"]["review"]["steps"]
+    assert [s["uses"].partition("@")[0] for s in steps] == ["actions/checkout", "actions/checkout", "./.skyplan-action"]
+    assert "SKYPLAN_REPOSITORY" in err
+
+
+def test_gitlabs_job_is_the_templates(repo: Path, run: Run) -> None:
+    assert run("init", "--forge", "gitlab", "--source", "git+https://git.example.com/skyplan@abc")[0] == 0
+    ours = yaml.safe_load((repo / ".gitlab/skyplan.yml").read_text())
+    theirs = yaml.safe_load((ROOT / "ci" / "gitlab" / "skyplan.gitlab-ci.yml").read_text())
+    assert ours[".skyplan"].pop("variables") == theirs[".skyplan"].pop("variables") | {
+        "SKYPLAN_TAG": "infra-live",
+        "SKYPLAN_SOURCE": "git+https://git.example.com/skyplan@abc",
+    }
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_what_is_written_for_ci_is_of_the_forges_own_schema(repo: Path, run: Run, forge: str) -> None:
+    run("init", "--forge", forge)
+    kind, file = {
+        "github": ("github-workflows", ".github/workflows/skyplan.yml"),
+        "gitlab": ("gitlab-ci", ".gitlab/skyplan.yml"),
+    }[forge]
+    words = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{kind}", str(repo / file)]
+    if forge == "gitlab":
+        words[5:5] = ["--data-transform", "gitlab-ci"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_no_ci_where_none_is_wanted_or_known(repo: Path, run: Run) -> None:
@@ -384,7 +425,12 @@ def test_in_a_folder_of_a_larger_repository(repo: Path, run: Run) -> None:
     assert dict(project(repo / "ml").backend.settings)["bucket"] == "acme-tfstate"
     assert "../live/main.tf:3" in (repo / "ml" / "skyplan.yaml").read_text()
     workflow = yaml.safe_load((repo / ".github/workflows/skyplan.yml").read_text())
-    assert workflow["jobs"]["review"]["defaults"]["run"]["working-directory"] == "ml"
+    assert workflow["jobs"]["review"]["steps"][-1]["with"]["working-directory"] == "ml"
+    git(repo, "rm", "-rq", "--cached", "--ignore-unmatch", ".github")
+    assert run("init", "ml", "--forge", "gitlab")[0] == 0
+    job = yaml.safe_load((repo / ".gitlab/skyplan.yml").read_text())[".skyplan"]
+    assert job["script"][0] == 'cd "ml"'
+    assert job["artifacts"]["paths"] == ["ml/skyplan-review/"]
 
 
 def test_outside_of_git(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
