@@ -15,6 +15,7 @@ import site_commands
 import site_environment
 import site_fields
 from mkdocs.structure.files import File
+from site_links import linked
 from site_lists import widened
 
 if TYPE_CHECKING:
@@ -69,9 +70,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001 - mkdocs' signature
-    """Lists as mkdocs reads them; the list of decisions is the folder's."""
+    """Lists as mkdocs reads them, links to pages that are named; the list of decisions is the folder's."""
     if page.file.src_uri != DECISIONS:
-        return widened(markdown)
+        return linked(widened(markdown), page.file.src_uri)
     rows = []
     for path in sorted((Path(config.docs_dir) / "decisions").glob("[0-9]*.md")):
         title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")

@@ -101,6 +101,23 @@ def test_lists_are_read_as_a_forge_reads_them(monkeypatch: pytest.MonkeyPatch, w
     assert widened(written) == read + "\n"
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("see docs/iam.md.", "see [docs/iam.md](../iam.md)."),
+        ("`docs/rules/README.md`, too", "[`docs/rules/README.md`](../rules/README.md), too"),
+        ("[docs/iam.md](../iam.md)", "[docs/iam.md](../iam.md)"),
+        ("`cat docs/iam.md`", "`cat docs/iam.md`"),
+        ("```\ndocs/iam.md\n```", "```\ndocs/iam.md\n```"),
+    ],
+)
+def test_a_page_that_is_named_is_linked(monkeypatch: pytest.MonkeyPatch, written: str, read: str) -> None:
+    monkeypatch.syspath_prepend(str(pages.DOCS / "site"))
+    from site_links import linked
+
+    assert linked(written, "tasks/index.md") == read + "\n"
+
+
 def test_a_page_has_the_items_and_tables_that_commonmark_finds_in_it(site: Site) -> None:
     """Counted by another reader of Markdown, that of the terminal's library."""
     reader = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable("table")
