@@ -17,7 +17,7 @@ from planner.model.grants import Grant, grant_from
 from planner.model.reach import DataPath, path_from
 
 FORMAT_VERSION = "1.1"
-METHOD = 2
+METHOD = 3
 """Raised when scoring changes, so that `diff` can tell "the market moved" from "skyplan changed"."""
 MIN_PRICE_STEP = Decimal("0.0001")
 WAITS = "waits: "

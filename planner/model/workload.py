@@ -147,6 +147,10 @@ class Apart(StrEnum):
     CLOUD = "cloud"
 
 
+WIDTH = {Apart.POOL: 0, Apart.ZONE: 1, Apart.REGION: 2, Apart.CLOUD: 3}
+"""The widest that any job of a group names holds for all of it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class AntiAffinity:
     """No two jobs of `group` share a `by`."""

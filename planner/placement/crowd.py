@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.model.offer import CAPACITY_ORDER
+from planner.placement.cost import figure
 from planner.placement.feasible import Reject
 from planner.placement.networks import UNLIMITED, gpu_networks, nothing_held, over_quota
 from planner.placement.offers import matching
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planner.model.ledger import AvailabilityMemory, Ledger
-    from planner.model.project import Quota, Target
+    from planner.model.project import Project, Quota, Target
     from planner.placement.networks import HeldNetworks
     from planner.placement.offers import Offers
 
@@ -101,6 +102,11 @@ def pool_caps(offers: Offers, configured: int | None, default: int, nodes: int) 
         i = np.flatnonzero((offers.pool == pool) & (offers.reservation >= 0))
         caps[pool] = sum(r.nodes for k in i if (r := offers.reserved(int(k))))
     return caps
+
+
+def pool_limits(offers: Offers, project: Project) -> NDArray[np.int64]:
+    """Nodes that may be held per pool, the guess where there is only that."""
+    return pool_caps(offers, project.pool_cap_nodes, int(figure(offers.market, "default_pool_cap_nodes")), 0)
 
 
 def pool_bits(offers: Offers, held: NDArray[np.int64], caps: NDArray[np.int64], nodes: int) -> NDArray[np.int32]:

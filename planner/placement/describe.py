@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from planner.model.workload import ObjectPrefix, Workload
     from planner.placement.cost import Cells
     from planner.placement.offers import Offers
-    from planner.placement.rank import Ranking
+    from planner.placement.rank import Judged
 
 CENT_OF_CENT = Decimal("0.0001")
 
@@ -81,14 +81,14 @@ def bound(offers: Offers, i: int, nodes: int) -> Placement:
     )
 
 
-def placement(offers: Offers, workload: Workload, ranking: Ranking, position: int) -> Placement:
-    """The ranked set's entry at `position`, without the ids that `app` adds (placement_id, grants_digest, addresses)."""
-    i, at = int(ranking.best[position]), int(ranking.at[position])
-    scores, known = ranking.judged.scores, known_terms(ranking.judged.cells)
-    details = _details(offers, workload, ranking, position)
+def placement(offers: Offers, workload: Workload, judged: Judged, at: int, *, rank: int) -> Placement:
+    """The ranked set's entry for the score at `at`, without the ids that `app` adds (placement_id, grants_digest, addresses)."""
+    i = int(judged.scores.index[at])
+    scores, known = judged.scores, known_terms(judged.cells)
+    details = _details(offers, workload, judged, at)
     return replace(
         bound(offers, i, workload.resources.nodes),
-        rank=position,
+        rank=rank,
         usd_per_hour=money(scores.usd_per_hour[at]),
         total_usd=money(scores.total[at]),
         lower_bound=not all(known.values()),
@@ -117,9 +117,9 @@ def day(days: int) -> str:
     return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
 
 
-def _details(offers: Offers, workload: Workload, ranking: Ranking, position: int) -> dict[str, str]:
-    i, at = int(ranking.best[position]), int(ranking.at[position])
-    scores, cells, pair = ranking.judged.scores, ranking.judged.cells, int(offers.pair[i])
+def _details(offers: Offers, workload: Workload, judged: Judged, at: int) -> dict[str, str]:
+    i = int(judged.scores.index[at])
+    scores, cells, pair = judged.scores, judged.cells, int(offers.pair[i])
     price = scores.usd_per_hour[at] / TICKS_PER_USD
     rate = float(offers.market.interruptions_per_hour[offers.row[i]]) * workload.resources.nodes
     nodes = f" on {workload.resources.nodes} nodes" if workload.resources.nodes > 1 else ""

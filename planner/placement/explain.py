@@ -5,14 +5,17 @@ Reads a Ranking; decides nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.model.ledger import Ledger
 from planner.model.market import MARK_CODES, UNKNOWN_PRICE, Mark
 from planner.model.plan import RejectedCount
+from planner.model.project import Project
 from planner.placement.cost import TICKS_PER_USD
+from planner.placement.explain_own import apart_words, funds_of, funds_words
 from planner.placement.feasible import CODES, Reject
 from planner.placement.networks import allowed_networks, gpu_networks
 from planner.placement.offers import blocked
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from planner.model.workload import Workload
     from planner.placement.crowd import CoolDown
     from planner.placement.offers import Offers
-    from planner.placement.rank import Ranking
+    from planner.placement.rank import Judged, Ranking
     from planner.placement.split import Splits
 
 EXAMPLES = 3
@@ -53,36 +56,36 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What reasons need beyond the ranking."""
+    """What reasons need beyond the ranking.  `ledger`: what others hold, those of the same call among them."""
 
     offers: Offers
     workload: Workload
     ranking: Ranking
     cool: dict[str, CoolDown]
     splits: Splits | None = None
+    ledger: Ledger = field(default_factory=Ledger)
+    project: Project = field(default_factory=Project)
 
 
-def rejected_counts(
-    offers: Offers, workload: Workload, ranking: Ranking, cool: dict[str, CoolDown]
-) -> tuple[RejectedCount, ...]:
+def rejected_counts(context: Context) -> tuple[RejectedCount, ...]:
     """Offers by main reason (the lowest bit), each with up to three examples: those that came nearest."""
+    offers, ranking = context.offers, context.ranking
     bits = ranking.bits
-    context = Context(offers=offers, workload=workload, ranking=ranking, cool=cool)
     main = bits & -bits
     out: list[RejectedCount] = []
     for reason in Reject:
         hit = np.flatnonzero(main == reason)
         if not len(hit):
             continue
-        nearest = hit[np.lexsort((hit, _nearness(offers, ranking)[hit]))[:EXAMPLES]]
-        told = tuple(f"{offers.offer_id(int(i))}: {_words(context, int(i), reason)}" for i in nearest)
-        out.append(RejectedCount(code=CODES[reason], count=len(hit), examples=told))
+        nearest = hit[np.lexsort((hit, nearness(offers, ranking.judged)[hit]))[:EXAMPLES]]
+        examples = tuple(f"{offers.offer_id(int(i))}: {words(context, int(i), reason)}" for i in nearest)
+        out.append(RejectedCount(code=CODES[reason], count=len(hit), examples=examples))
     return tuple(sorted(out, key=lambda r: r.code))
 
 
-def _nearness(offers: Offers, ranking: Ranking) -> NDArray[np.float64]:
+def nearness(offers: Offers, judged: Judged) -> NDArray[np.float64]:
     """How near offers came: by total where it is known, then by price per hour, unknown prices last."""
-    scores = ranking.judged.scores
+    scores = judged.scores
     out = np.where(offers.price_micros == UNKNOWN_PRICE, np.inf, offers.price_micros / 1e6 + 1e12)
     out[scores.index] = scores.total / TICKS_PER_USD
     return out
@@ -95,21 +98,19 @@ def verdict(context: Context, i: int) -> Verdict:
     at = int(where[0]) if len(where) else None
     position = None
     if not bits and at is not None:
-        order = context.ranking.judged.order
-        alive = order[context.ranking.bits[scores.index[order]] == 0]
-        position = int(np.flatnonzero(alive == at)[0])
+        position = int(np.flatnonzero(context.ranking.alive() == at)[0])
         if context.splits is not None:
             position += context.splits.ahead_of(int(scores.total[at]), float(scores.finish_hours[at]))
     return Verdict(
         offer_id=context.offers.offer_id(i),
-        rejections=tuple(Rejection(CODES[r], _words(context, i, r)) for r in Reject if bits & r),
+        rejections=tuple(Rejection(CODES[r], words(context, i, r)) for r in Reject if bits & r),
         position=position,
         total_usd=None if at is None else int(scores.total[at]) / TICKS_PER_USD,
         finish_hours=None if at is None else float(scores.finish_hours[at]),
     )
 
 
-def _words(c: Context, i: int, reason: Reject) -> str:  # noqa: C901, PLR0911, PLR0912 - one sentence per reason
+def words(c: Context, i: int, reason: Reject) -> str:  # noqa: C901, PLR0911, PLR0912 - one sentence per reason
     """One reason with its numbers."""
     o, w = c.offers, c.workload
     t, r = o.kind(i), w.resources
@@ -154,6 +155,12 @@ def _words(c: Context, i: int, reason: Reject) -> str:  # noqa: C901, PLR0911, P
             key = (o.target(i).name, t.cloud.value, t.name)
             found = c.ranking.unusable
             return found.get((*key, "*")) or found[(*key, o.region(i).name)]
+        case Reject.APART:
+            return apart_words(o, w, c.ledger, i)
+        case Reject.FUNDS:
+            at = int(np.flatnonzero(c.ranking.judged.scores.index == i)[0])
+            s = c.ranking.judged.scores
+            return funds_words(funds_of(c.project, w, c.ledger), int(s.usd_per_hour[at]), int(s.total[at]))
         case _:  # a Flag has combinations too; only single bits are asked for
             raise AssertionError(reason)
 
@@ -218,16 +225,40 @@ def notes(offers: Offers, ranking: Ranking, ranked: Sequence[Placement]) -> tupl
     """Why the choice, in one place, won: the runner-up's gap, what is cheaper by the hour and why it loses, how far the set is spread."""
     if not ranked:
         return ()
-    s = ranking.judged.scores
+    judged, s = ranking.judged, ranking.judged.scores
+    alive = np.flatnonzero(ranking.bits[s.index] == 0)
+    first = int(ranking.at[0])
+    cheapest = int(alive[np.lexsort((s.index[alive], bare_compute(offers, judged)[alive]))[0]])
+    full = ranking.bits == Reject.POOL
+    ahead = int((full[s.index] & (s.total < s.total[first])).sum())
+    return told(offers, judged, ranked, first=first, cheapest=cheapest, ahead=ahead, feasible=ranking.feasible)
+
+
+def told(
+    offers: Offers,
+    judged: Judged,
+    ranked: Sequence[Placement],
+    *,
+    first: int,
+    cheapest: int,
+    ahead: int,
+    feasible: int,
+) -> tuple[str, ...]:
+    """The sentences of `notes`.  `first` and `cheapest`, positions in the scores: the choice, and of what is feasible the lowest cost of bare compute;
+    `ahead`: how many cheaper offers only a full pool keeps out.
+    """
     out = list(runner_up(ranked))
-    cheaper = _cheapest_rate(offers, ranking)
+    cheaper = _cheapest_rate(offers, judged, cheapest, first)
     if cheaper:
         out.append(cheaper)
-    full = ranking.bits == Reject.POOL
-    ahead = full[s.index] & (s.total < s.total[ranking.at[0]])
-    if ahead.any():
-        out.append(f"{int(ahead.sum())} cheaper offer(s) are in pools that other jobs fill")
-    return (*out, *spread(f"{ranking.feasible} offers are feasible", ranked))
+    if ahead:
+        out.append(f"{ahead} cheaper offer(s) are in pools that other jobs fill")
+    return (*out, *spread(f"{feasible} offers are feasible", ranked))
+
+
+def bare_compute(offers: Offers, judged: Judged) -> NDArray[np.float64]:
+    """Per score: what computing alone costs, in ticks."""
+    return judged.cells.speed_hours[offers.pair[judged.scores.index]] * judged.scores.usd_per_hour
 
 
 def spread(feasible: str, ranked: Sequence[Placement]) -> Iterator[str]:
@@ -240,19 +271,16 @@ def spread(feasible: str, ranked: Sequence[Placement]) -> Iterator[str]:
 
 def runner_up(ranked: Sequence[Placement]) -> Iterator[str]:
     """The second of the ranked set, and its gap."""
-    if len(ranked) > 1:
+    # what stays where an earlier plan put it may have a cheaper runner-up, which a note of its own tells
+    if len(ranked) > 1 and ranked[1].total_usd >= ranked[0].total_usd:
         gap = float(ranked[1].total_usd - ranked[0].total_usd)
         share = gap / max(float(ranked[0].total_usd), 1e-9)
         yield f"runner-up {ranked[1].offer_id} costs ${gap:.2f} more (+{share:.1%})"
 
 
-def _cheapest_rate(offers: Offers, ranking: Ranking) -> str | None:
+def _cheapest_rate(offers: Offers, judged: Judged, j: int, first: int) -> str | None:
     """The feasible offer with the lowest cost of bare compute, where another one won: what eats its advantage."""
-    s = ranking.judged.scores
-    alive = np.flatnonzero(ranking.bits[s.index] == 0)
-    bare = ranking.judged.cells.speed_hours[offers.pair[s.index[alive]]] * s.usd_per_hour[alive]
-    j = int(alive[np.lexsort((s.index[alive], bare))[0]])
-    first = int(ranking.at[0])
+    s = judged.scores
     if s.terms["compute"][j] >= s.terms["compute"][first] or offers.pair[s.index[j]] == offers.pair[s.index[first]]:
         return None
     worse = {n: (s.terms[n][j] - s.terms[n][first]) / TICKS_PER_USD for n in s.terms if n != "compute"}
@@ -260,6 +288,6 @@ def _cheapest_rate(offers: Offers, ranking: Ranking) -> str | None:
     if usd < 0.01:  # noqa: PLR2004 - a cent: nothing that a reader would call more
         return None
     pair = offers.pair[s.index[j]]
-    slow = ranking.judged.cells.hours[pair] / ranking.judged.cells.speed_hours[pair]
+    slow = judged.cells.hours[pair] / judged.cells.speed_hours[pair]
     link = f"; its data link stretches the run {slow:.1f}x" if slow > 1.01 else ""  # noqa: PLR2004
     return f"{offers.offer_id(int(s.index[j]))} has cheaper compute, but pays ${usd:.2f} more for {name}{link}"

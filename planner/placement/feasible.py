@@ -40,6 +40,8 @@ class Reject(IntFlag):
     BUDGET = 1 << 12
     DEADLINE = 1 << 13
     UNUSABLE = 1 << 14
+    APART = 1 << 15
+    FUNDS = 1 << 16
 
 
 CODES: dict[Reject, str] = {
@@ -58,6 +60,8 @@ CODES: dict[Reject, str] = {
     Reject.BUDGET: "SKY-REJ-208",
     Reject.DEADLINE: "SKY-REJ-209",
     Reject.UNUSABLE: "SKY-REJ-215",
+    Reject.APART: "SKY-REJ-216",
+    Reject.FUNDS: "SKY-REJ-218",
 }
 
 #: fabrics that carry NCCL without the CPU's TCP stack

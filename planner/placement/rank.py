@@ -60,7 +60,10 @@ class Judged:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """`best` are positions in the offers, best first; `at` the same in `judged.scores`.  `bits` holds every reason of every offer."""
+    """`best` are positions in the offers, best first; `at` the same in `judged.scores`.  `bits` holds every reason of every offer.
+
+    choice   position in the scores of what an assignment of many jobs chose, which is told first; -1 where the order alone decides
+    """
 
     judged: Judged
     bits: NDArray[np.int32]
@@ -71,6 +74,19 @@ class Ranking:
     caps: NDArray[np.int64]
     networks: HeldNetworks
     unusable: Unusable
+    choice: int = -1
+
+    def alive(self) -> NDArray[np.int64]:
+        """What is feasible, as positions in the scores, in order."""
+        order = self.judged.order
+        return with_first(order[self.bits[self.judged.scores.index[order]] == 0], self.choice)
+
+
+def with_first(alive: NDArray[np.int64], choice: int) -> NDArray[np.int64]:
+    """The same, `choice` before the others; nothing else where it is not among them."""
+    if choice < 0 or not (alive == choice).any():
+        return alive
+    return np.concatenate([np.array([choice], dtype=alive.dtype), alive[alive != choice]])
 
 
 def judge(offers: Offers, workload: Workload) -> Judged:
@@ -119,8 +135,15 @@ def rank(
     unusable: Unusable | None = None,
     top: int = RANKED,
     standing: int | None = None,
+    own: NDArray[np.int32] | None = None,
+    choice: int | None = None,
 ) -> Ranking:
-    """The ranked set, given who holds what, what failed lately and what the job cannot run on.  `standing`: the offer that it runs on, which needs no room."""
+    """The ranked set, given who holds what, what failed lately and what the job cannot run on.
+
+    standing   the offer that it runs on, which needs no room
+    choice     the offer that an assignment of many jobs chose
+    own        bits of what is the job's own affair: whom it must be apart from, its team's budget (`assign.own`)
+    """
     nodes = workload.resources.nodes
     held = held_nodes(offers, ledger)
     default = int(figure(offers.market, "default_pool_cap_nodes"))
@@ -132,9 +155,13 @@ def rank(
         bits |= unusable_bits(offers, unusable)
     networks = held_networks(offers, ledger)
     bits |= network_bits(offers, networks, nodes)
+    if own is not None:
+        bits |= own
     if standing is not None:
         bits[standing] = judged.bits[standing]
-    alive = judged.order[bits[judged.scores.index[judged.order]] == 0]
+    found = np.flatnonzero(judged.scores.index == choice) if choice is not None else judged.order[:0]
+    first = int(found[0]) if len(found) else -1
+    alive = with_first(judged.order[bits[judged.scores.index[judged.order]] == 0], first)
     at = alive[:top]
     return Ranking(
         judged=judged,
@@ -146,4 +173,5 @@ def rank(
         caps=caps,
         networks=networks,
         unusable=unusable or {},
+        choice=first,
     )

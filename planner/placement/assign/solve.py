@@ -1,0 +1,261 @@
+"""The order of things: one by one first, then what a solver makes of it, and which of the two stands.
+
+The assignment one by one is the incumbent.  Where every job has the place it would choose alone nothing can be better and nothing else runs.  What the solver
+finds replaces it only where it is strictly better: more jobs of the highest class in which they differ, or the same for less.  So small plans stay as they are,
+and a plan without the solver is a plan all the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.placement.assign import exact
+from planner.placement.assign.board import NOWHERE, Board
+from planner.placement.assign.relax import Relaxation, demands
+from planner.placement.assign.rescue import Rescue
+from planner.placement.assign.turns import Gang, Turns
+from planner.placement.assign.whole import improve, rounded, sort_within
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
+    from numpy.typing import NDArray
+
+    from planner.model.workload import Workload
+    from planner.placement.assign.kinds import Kind
+    from planner.placement.assign.relax import Demand
+
+    Ints = NDArray[np.int64]
+
+FILLS = 3
+"""How often room that a cheaper assignment leaves is given to who waits, and the whole solved again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be assigned.
+
+    jobs    sorted by (-priority, name)
+    kinds   of each; None for a job that is placed by itself
+    free    what the ledger leaves
+    fixed   position by job that is not to be touched
+    room    filled in: by gang that found too little, how many of it could have been placed
+    alone   (job, board) -> what a job that is placed by itself uses, and its GPUs; None where it found no place.  What it holds is on the board then
+    sound   whether a board breaks no rule (`check`)
+    """
+
+    jobs: Sequence[Workload]
+    kinds: Sequence[Kind]
+    free: Ints
+    gangs: dict[str, Gang]
+    apart: frozenset[int]
+    alone: Callable[[int, Board], tuple[Ints, int] | None]
+    sound: Callable[[Board], bool]
+    fixed: dict[int, int] = field(default_factory=dict[int, int])
+    room: dict[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """`one_by_one` ticks of the same jobs one by one, None where those were others; `bound` ticks, None where it was not computed.
+
+    greedy      the assignment one by one
+    contended   somebody is not where it would be alone
+    """
+
+    board: Board
+    greedy: Board
+    one_by_one: int | None
+    bound: int | None
+    contended: bool
+
+
+def solve(task: Task, solver: Callable[[], ModuleType | None]) -> Solved:
+    """Assign every job that has a place.  `solver` gives HiGHS, or None where it is not installed; it is asked only where jobs contend."""
+    greedy, fair = _one_by_one(task)
+    contended = _contended(task, greedy)
+    highspy = solver() if contended else None
+    if highspy is None:
+        total = greedy.total()
+        return Solved(greedy, greedy, total, None if contended else total, contended)
+    start = greedy
+    if NOWHERE in _ours(task, greedy):
+        tried = _pass(task, fair=fair, rescue=True, highspy=highspy)
+        if counts(task, tried) > counts(task, greedy) and task.sound(tried):
+            start = tried
+    best, bound = start, None
+    for _ in range(FILLS):
+        found, bound = _cheaper(task, best, highspy)
+        if found is None:
+            break
+        best = found
+        filled = _fill(task, best, fair=fair)
+        if filled is None:
+            break
+        best, bound = filled, None
+    if best is not start and not task.sound(best):
+        best, bound = greedy, None
+    same = _placed(best) == _placed(greedy)
+    return Solved(best, greedy, greedy.total() if same else None, bound, contended)
+
+
+def counts(task: Task, board: Board) -> tuple[int, ...]:
+    """Jobs placed per class, the highest first."""
+    classes = sorted({j.priority for j in task.jobs}, reverse=True)
+    found = Counter(
+        task.jobs[j].priority for j in range(len(task.jobs)) if j not in task.apart and board.at[j] != NOWHERE
+    )
+    return tuple(found[c] for c in classes)
+
+
+def _ours(task: Task, board: Board) -> list[int]:
+    """Where jobs are that could be somewhere."""
+    return [board.at[j] for j in range(len(task.jobs)) if j not in task.apart and len(task.kinds[j].first)]
+
+
+def _placed(board: Board) -> frozenset[int]:
+    return frozenset(j for j, at in enumerate(board.at) if at != NOWHERE)
+
+
+def _one_by_one(task: Task) -> tuple[Board, bool]:
+    """The incumbent, and whether teams had to take turns."""
+    board = _pass(task, fair=False, rescue=False, highspy=None)
+    if NOWHERE not in _ours(task, board) or len({j.team for j in task.jobs}) == 1:
+        return board, False
+    return _pass(task, fair=True, rescue=False, highspy=None), True
+
+
+def _pass(task: Task, *, fair: bool, rescue: bool, highspy: ModuleType | None) -> Board:
+    board = Board(task.kinds, task.free)
+    for job, position in task.fixed.items():
+        board.take(job, position)
+
+    def alone(job: int) -> int | None:
+        if job not in task.apart:
+            return None
+        found = task.alone(job, board)
+        if found is None:
+            return 0
+        board.spend(found[0])
+        return found[1]
+
+    turns = Turns(task.jobs, board, task.gangs, alone)
+    if rescue and highspy is not None:
+        turns.rescue = Rescue(board, lambda job: _exactly(task, board, job, highspy))
+    turns.run(fair=fair)
+    task.room.update(turns.room)
+    return board
+
+
+def _contended(task: Task, board: Board) -> bool:
+    """Whether any job is not where it would be alone."""
+    alone = Board(task.kinds, _without_ours(task, board))
+    return any(
+        at != alone.first(task.kinds[j])
+        for j, at in enumerate(board.at)
+        if j not in task.apart and j not in task.fixed and len(task.kinds[j].first)
+    )
+
+
+def _without_ours(task: Task, board: Board) -> Ints:
+    """What is free where nobody is but the ledger, jobs that are fixed and those placed by themselves."""
+    out = board.copy()
+    for j, at in enumerate(board.at):
+        if at != NOWHERE and j not in task.fixed:
+            out.give(j)
+    return out.free
+
+
+def _by_kind(task: Task, board: Board) -> dict[int, list[int]]:
+    out: dict[int, list[int]] = {}
+    for j, at in enumerate(board.at):
+        if at != NOWHERE and j not in task.fixed:
+            out.setdefault(task.kinds[j].number, []).append(j)
+    return out
+
+
+def _wanted(task: Task, mine: dict[int, list[int]], free: Ints) -> list[Demand]:
+    kinds = {k: task.kinds[jobs[0]] for k, jobs in mine.items()}
+    return demands(kinds, {k: len(jobs) for k, jobs in mine.items()}, free)
+
+
+def _empty(task: Task, board: Board, free: Ints) -> Board:
+    out = Board(task.kinds, free)
+    out.alone = dict(board.alone)
+    for j in task.fixed:
+        out.at[j] = board.at[j]  # its use is off `free` already
+    return out
+
+
+def _cheaper(task: Task, board: Board, highspy: ModuleType) -> tuple[Board | None, int | None]:
+    """The same jobs for less, None where that was not found; and the bound."""
+    mine, free = _by_kind(task, board), _without_ours(task, board)
+    wanted = _wanted(task, mine, free)
+    if not wanted:
+        return None, board.total()
+    number = {d.kind.number: n for n, d in enumerate(wanted)}
+    seed = {
+        (n := number[k], int(np.searchsorted(wanted[n].open, board.at[j]))) for k, jobs in mine.items() for j in jobs
+    }
+    relaxed = Relaxation(highspy, wanted, free).solve(sorted(seed))
+    if relaxed is None:
+        return None, None
+    fixed = sum(board.cost(j) for j in task.fixed if board.at[j] != NOWHERE)
+    upper, best = board.total(), None
+    trial = _empty(task, board, free)
+    if rounded(trial, mine, relaxed):
+        improve(trial, [j for jobs in mine.values() for j in jobs])
+        if trial.total() < upper:
+            upper, best = trial.total(), trial
+    bound = relaxed.bound
+    if upper - fixed > relaxed.bound:
+        columns = exact.within(wanted, relaxed, upper - fixed)
+        found = exact.cheapest(highspy, wanted, free, columns) if columns else None
+        if found is not None:
+            trial = _laid(task, board, mine, free, found)
+            if trial is not None and trial.total() < upper:
+                upper, best = trial.total(), trial
+    if best is not None:
+        sort_within(best, [j for jobs in mine.values() for j in jobs])
+    return best, bound + fixed
+
+
+def _laid(
+    task: Task, board: Board, mine: dict[int, list[int]], free: Ints, found: dict[tuple[int, int], int]
+) -> Board | None:
+    """A board with so many jobs of each kind there; None where they do not fit after all (the solver's integers are floats)."""
+    out = _empty(task, board, free)
+    left = {k: list(jobs) for k, jobs in mine.items()}
+    for (k, position), many in sorted(found.items()):
+        for _ in range(many):
+            if not left[k] or not out.fits(task.kinds[left[k][0]], position):
+                return None
+            out.take(left[k].pop(0), position)
+    return None if any(left.values()) else out
+
+
+def _exactly(task: Task, board: Board, job: int, highspy: ModuleType) -> bool:
+    """Place a job by moving any others of a small call, if there is a way at all."""
+    mine, free = _by_kind(task, board), _without_ours(task, board)
+    mine.setdefault(task.kinds[job].number, []).append(job)
+    wanted = _wanted(task, mine, free)
+    columns = exact.every(wanted) if all(len(d.open) for d in wanted) else None
+    found = exact.cheapest(highspy, wanted, free, columns) if columns else None
+    trial = _laid(task, board, mine, free, found) if found is not None else None
+    if trial is None:
+        return False
+    board.become(trial.at, trial.free)
+    return True
+
+
+def _fill(task: Task, board: Board, *, fair: bool) -> Board | None:
+    """The board with more jobs on it, from the room that is left; None where nobody finds any."""
+    out = board.copy()
+    turns = Turns(task.jobs, out, task.gangs, lambda job: 0 if job in task.apart else None)
+    turns.run(fair=fair)
+    return out if _placed(out) > _placed(board) else None
