@@ -98,11 +98,22 @@ class Choice:
             self.why_not, self.hint, self.about_gpu = why, hint, about_gpu
             self.why_at = self.at_of(key, self.source)
 
-    def account(self, part: Part, *, most: dict[str, float], ordered: bool) -> None:
-        """Say what became of one field of it."""
+    def account(self, part: Part, *, most: dict[str, float], ordered: bool, limits: set[str]) -> None:
+        """Say what became of one field of it.  `limits` are the job file's constraints that stand there."""
         key = part.key
         if key == "accelerators":
             self._account_gpus(part, ordered=ordered)
+        elif key in _PLACES and not part.is_null and not limits & {"constraints.clouds", "constraints.regions"}:
+            anywhere = self.place == Place(None, None)
+            part.leave(
+                "it says any place" if anywhere else "another alternative may be anywhere: places are not limited"
+            )
+        elif key == "instance_type" and self.types and _TARGET[key] not in limits:
+            why = "another alternative names no type, so types are not limited"
+            if key in self.odd:
+                part.change("resources.accelerators", f"{self.odd[key]}; {why}")
+            else:
+                part.leave(why)
         elif key in self.odd:
             part.change(_TARGET[key], self.odd[key])
         elif key in {"cpus", "memory", "disk_size"} and (key in self.exact or self.figures.get(key, 0.0) < most[key]):
@@ -135,6 +146,7 @@ class Choice:
             )
 
 
+_PLACES: Final = frozenset({"infra", "cloud", "region", "zone"})
 _TARGET: Final = {
     "cpus": "resources.cpus",
     "memory": "resources.memory",

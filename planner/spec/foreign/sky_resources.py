@@ -131,7 +131,7 @@ def _merge(job: Job, part: Part, seen: _Seen, *, ordered: bool) -> None:
     if types and all(read.types for read in choices):
         draft.put("constraints.instance_types", sorted(types), choices[0].at_of("instance_type", part))
     _work(job, at, choices)
-    _account(part, choices, seen.dropped, ordered=ordered)
+    _account(part, choices, seen.dropped, ordered=ordered, limits=set(draft.items))
     _wider(job, part, choices)
 
 
@@ -167,7 +167,7 @@ def _places(job: Job, part: Part, choices: list[Choice]) -> None:
     )
 
 
-def _account(part: Part, choices: list[Choice], dropped: list[Choice], *, ordered: bool) -> None:
+def _account(part: Part, choices: list[Choice], dropped: list[Choice], *, ordered: bool, limits: set[str]) -> None:
     """Each axis of each alternative, and of what stands for all."""
     used: dict[str, list[Choice]] = {}
     parts: dict[str, Part] = {}
@@ -184,7 +184,7 @@ def _account(part: Part, choices: list[Choice], dropped: list[Choice], *, ordere
     }
     for path, value in parts.items():
         readers = [read for read in used[path] if not read.why_not] or used[path]
-        readers[0].account(value, most=most, ordered=ordered and value.key == "accelerators")
+        readers[0].account(value, most=most, ordered=ordered and value.key == "accelerators", limits=limits)
     for key in AXES:
         value = part.get(key)
         if value is not None and value.path not in parts:

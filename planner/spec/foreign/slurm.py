@@ -227,7 +227,9 @@ def _export(job: Job, root: Part) -> None:
             if any(n in {"ALL", ""} for n, s, _ in pairs if not s)
             else []
         )
-        if whys:
+        if not any(sign and name not in odd for name, sign, _ in pairs):
+            part.leave("; ".join(whys) or "it exports nothing", "write what the job needs under `env`" if whys else "")
+        elif whys:
             part.change("env", "; ".join(whys), "write what the job needs under `env`")
         else:
             part.carry("env")

@@ -133,3 +133,25 @@ def test_a_field_of_resources_that_stands_at_the_top_is_told_to_belong_there():
 def test_a_secret_in_a_script_is_told_at_its_own_line():
     text = GPU + "num_nodes: 1\nrun: |\n  echo a\n  export X=" + "hf_" + "a" * 34 + "\n"
     assert error_of(text)[0] == 5
+
+
+def test_a_place_of_one_alternative_is_left_out_where_another_may_be_anywhere():
+    text = "resources:\n  any_of:\n    - {accelerators: L4, infra: aws/us-east-1}\n    - {accelerators: H100}\nrun: a\n"
+    job = one(text)
+    assert job.workload.constraints.clouds == ()
+    assert became(job, "resources.any_of[0].infra")[0] == "left"
+    assert "places are not limited" in why(job, "resources.any_of[0].infra")
+
+
+def test_any_place_is_no_limit():
+    job = one("resources: {accelerators: L4, infra: '*'}\nrun: a\n")
+    assert job.workload.constraints.clouds == ()
+    assert became(job, "resources.infra")[0] == "left"
+
+
+def test_a_machine_type_of_one_alternative_stands_for_its_gpus_alone():
+    text = "resources:\n  any_of:\n    - {instance_type: p5.48xlarge}\n    - {accelerators: L4}\nrun: a\n"
+    job = one(text)
+    assert accelerators(job) == ["H100:8", "L4:1"]
+    assert job.workload.constraints.instance_types == ()
+    assert became(job, "resources.any_of[0].instance_type")[2] == "resources.accelerators"

@@ -164,3 +164,13 @@ def test_a_line_that_cannot_be_read_says_how_to_mend_it():
     line, says = error_of("#!/bin/bash\n#SBATCH --gpus=l4:1\n#SBATCH --comment=a \\\necho\n")
     assert line == 3
     assert "end no line with a backslash" in says
+
+
+@pytest.mark.parametrize(
+    ("export", "outcome"),
+    [("ALL", "left"), ("NONE", "left"), ("ALL,UID=3", "left"), ("EPOCHS=3", "carried"), ("ALL,EPOCHS=3", "changed")],
+)
+def test_an_export_that_sets_no_variable_is_not_said_to_stand_in_the_job(export: str, outcome: str):
+    job = one(script("--gpus=l4:1", f"--export={export}"))
+    assert became(job, "export")[0] == outcome
+    assert dict(job.workload.env) == ({"EPOCHS": "3"} if "EPOCHS" in export else {})
