@@ -16,11 +16,20 @@ READ: dict[str, str] = {
     "SKYPLAN_JOIN_SECRET": "The secret that seals the rendezvous of nodes in several clouds.",
     "SKYPLAN_COOKIE_KEY": "`skyplan serve`: 32 characters or more; people stay signed in over a restart.",
     "SKYPLAN_OIDC_CLIENT_SECRET": "`skyplan serve`: for issuers of sign-ins that want a secret.",
-    "SKYPLAN_SOURCE": "In the workflow that `skyplan init` writes: from where CI installs skyplan.",
     "NO_COLOR": "Set to anything: no colours.",
+    "FORCE_COLOR": "Set to anything: colours where stdout is no terminal, too.",
     "GITHUB_STEP_SUMMARY": "`skyplan diff --step-summary` appends to the file that it names.",
 }
 """What programs of ours read that is no option of a command."""
+
+CI: dict[str, str] = {
+    "SKYPLAN_SOURCE": "GitLab: from what pip installs skyplan.",
+    "SKYPLAN_REPOSITORY": "GitHub: where skyplan is hosted for you, `OWNER/NAME`.",
+    "SKYPLAN_COMMIT": "GitHub: which revision of it.",
+    "GITHUB_TOKEN": "`skyplan comment` on GitHub; or `GH_TOKEN`.",
+    "GITLAB_TOKEN": "`skyplan comment` on GitLab: a project access token with the scope `api`.",
+}
+"""Variables of the pipelines that `skyplan init` writes and `ci/` holds."""
 
 NODES: dict[str, str] = {
     "SKYPLAN_DATA_URIS": "For the job: the places of its `data`, with blanks between.",
@@ -55,6 +64,9 @@ def pages() -> dict[str, str]:
             *table(("variable", "what it does"), [(f"`{n}`", cell(says)) for n, says in READ.items()]),
             "Credentials are never skyplan's: Terraform's providers and the clouds' libraries take theirs from the environment as they always do.",
             "",
+            "## In pipelines",
+            "",
+            *table(("variable", "what it does"), [(f"`{n}`", cell(says)) for n, says in CI.items()]),
             "## On nodes",
             "",
             *table(("variable", "what it does"), [(f"`{n}`", cell(says)) for n, says in NODES.items()]),
