@@ -60,7 +60,8 @@ def pages() -> list[Path]:
 
 
 def name_of(path: Path) -> str:
-    return path.relative_to(DOCS).as_posix()
+    """As a link from the docs folder: `iam.md`, `../README.md`."""
+    return Path(os.path.relpath(path, DOCS)).as_posix()
 
 
 def blocks(path: Path) -> Iterator[Block]:

@@ -28,8 +28,8 @@ from planner.spec.server import parse_server
 from tests import pages
 from tests.pages import Block
 
-PAGES = pages.pages()
-YAML = [b for p in PAGES for b in pages.blocks(p) if b.language in {"yaml", "yml"}]
+PAGES = [*pages.pages(), pages.ROOT / "README.md", pages.ROOT / "ARCHITECTURE.md", pages.ROOT / "modules/job/README.md"]
+YAML = [b for p in pages.pages() for b in pages.blocks(p) if b.language in {"yaml", "yml"}]
 _IDS = [b.where for b in YAML]
 
 
