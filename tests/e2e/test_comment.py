@@ -169,3 +169,23 @@ def test_a_token_that_only_reads_is_told_what_helps(tmp_path: Path, github: forg
     assert done.returncode == 1
     assert "SKY-APPLY-332" in done.stderr
     assert "fork" in done.stderr
+
+
+def test_without_its_extra_the_command_names_it(tmp_path: Path, github: forges.Forge) -> None:
+    (tmp_path / "diff.md").write_text(body("one"))
+    hide = "import sys; sys.modules['httpx'] = None; from planner.cli.entry import call; sys.exit(call(sys.argv[1:]))"
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **actions(github, tmp_path)}
+    command = [sys.executable, "-c", hide, "comment", "diff.md"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "SKY-APPLY-316" in done.stderr
+    assert "'.[comment]'" in done.stderr
+
+
+def test_a_dry_run_without_a_token_needs_no_extra(tmp_path: Path, github: forges.Forge) -> None:
+    (tmp_path / "diff.md").write_text(body("one"))
+    hide = "import sys; sys.modules['httpx'] = None; from planner.cli.entry import call; sys.exit(call(sys.argv[1:]))"
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **actions(github, tmp_path), "GITHUB_TOKEN": "", "GH_TOKEN": ""}
+    command = [sys.executable, "-c", hide, "comment", "diff.md", "--dry-run"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr

@@ -19,6 +19,7 @@ NEVER = {
     "boto3",
     "botocore",
     "google",
+    "httpx",
     "azure",
     "nebius",
     "networkx",
