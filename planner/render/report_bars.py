@@ -100,7 +100,7 @@ def _pieces(p: Placement, y: float, most: float, room: float) -> list[str]:
     return out
 
 
-_LABEL, _LINE, _NOTE = 300, 30, 80
+_LABEL, _LINE, _NOTE = 300, 30, 120
 
 
 def timeline(move: MigrationDiff, *, key: str) -> str:

@@ -88,15 +88,20 @@ def _header(report: Report, keys: Sequence[str]) -> str:
     project = tag("span", text(report.project), class_="who") if report.project else ""
     return (
         f'<header><div class="bar"><p class="brand">skyplan <span>report</span></p>{project}'
-        f'<p class="when">as of {tag("time", text(report.as_of), datetime=plain(report.as_of))}</p></div>{nav}</header>'
+        f'<p class="when">as of {tag("time", text(_readable(report.as_of)), datetime=plain(report.as_of))}</p></div>{nav}</header>'
     )
+
+
+def _readable(moment: str) -> str:
+    """`2026-09-25 12:00:00 UTC`, the time only where it is not midnight."""
+    return moment.removesuffix("T00:00:00Z").replace("T", " ").replace("Z", " UTC")
 
 
 def _footer(report: Report) -> str:
     told = [tag("li", text(said(d))) for d in report.warnings]
     listed = tag("ul", *told, class_="plain") if told else ""
     return (
-        f"<footer>{listed}<p>Made by skyplan from the inputs named above, as of {text(report.as_of)}. Costs are expected values, no quotation. "
+        f"<footer>{listed}<p>Made by skyplan from the inputs named above, as of {text(_readable(report.as_of))}. Costs are expected values, no quotation. "
         "Account ids and secrets are cut out.</p></footer>"
     )
 

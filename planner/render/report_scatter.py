@@ -204,7 +204,9 @@ def names(rows: Sequence[Row], x: Scale, y: Scale, f: Frame, *, letter: float = 
     out: list[str] = []
     for k in sorted(range(len(edge)), key=lambda k: (min(k, len(edge) - 1 - k), k))[:NAMED]:
         row, (a, b) = edge[k]
-        told = plain(f"{row.what} {capacity(row.capacity)} · {usd(row.total_usd)} · {duration(row.finish_hours)}")
+        told = plain(
+            f"{row.what} {capacity(row.capacity)} · {usd(row.total_usd, lower_bound=row.lower_bound)} · {duration(row.finish_hours)}"
+        )
         told = told if len(told) <= _LETTERS else told[: _LETTERS - 1] + "…"
         free = [
             (sum(_touch(box, (p - 3, q - 3, p + 3, q + 3)) for p, q in at), number_, box, anchor)

@@ -135,8 +135,10 @@ def test_rows_of_the_script_say_what_those_of_the_file_say(tab: Chromium, tmp_pa
     """Every figure of every row, formatted by both."""
     for report in (large(600), story()):
         tab.visit(put(tmp_path, report))
-        tab.value("[...document.querySelectorAll('.more')].forEach(b => b.hidden || b.click())")
         for k, job in enumerate(report.jobs):
+            tab.value(f"(t => t && t.click())(document.querySelector('#tab-j{k}'))")
+            tab.value(f"(b => b.hidden || b.click())(document.querySelectorAll('#j{k}-market .more')[1])")
+            wait_for(tab, f"document.querySelectorAll('#j{k}-offers tbody tr').length === {len(job.rows)}")
             told = tab.value(
                 f"[...document.querySelectorAll('#j{k}-offers tbody tr')].map(r => [...r.cells].map(c => c.textContent))"
             )
@@ -157,6 +159,7 @@ def test_what_the_file_shows_stays_as_it_was_when_the_script_takes_over(tab: Chr
     url = put(tmp_path, story())
     rows = "[...document.querySelectorAll('#j1-offers tbody tr')].slice(0, 50).map(r => [r.id, ...[...r.cells].map(c => c.textContent)].join('|'))"
     tab.visit(url)
+    tab.value("document.querySelector('#tab-j1').click()")
     enhanced = tab.value(rows)
     html = Path(url.removeprefix("file://")).read_text(encoding="utf-8")
     static = re.findall(r'<tr id="j1-r\d+".*?</tr>', html, re.DOTALL)[:50]

@@ -151,8 +151,20 @@
     const find = make("output", { "aria-live": "polite" });
     const more = make("button", { type: "button", class: "more" });
     const whole = make("button", { type: "button", class: "more" });
-    const draw = () => {
-      body.replaceChildren(...state.kept.slice(0, state.limit).map(row));
+    // the first rows at once, the others frame by frame: a sort of a thousand shown rows is seen as soon as one of a hundred
+    let rest = 0;
+    const draw = (at_once = CHUNK) => {
+      cancelAnimationFrame(rest);
+      const shown = state.kept.slice(0, state.limit);
+      body.replaceChildren(...shown.slice(0, at_once).map(row));
+      const go_on = (from) => {
+        if (from >= shown.length) return;
+        rest = requestAnimationFrame(() => {
+          body.append(...shown.slice(from, 3 * from).map(row));
+          go_on(3 * from);
+        });
+      };
+      go_on(at_once);
       const left = state.kept.length - state.limit;
       find.value = state.kept.length === size ? `${size.toLocaleString("en")} in all` : `${state.kept.length.toLocaleString("en")} of ${size.toLocaleString("en")}`;
       more.hidden = left <= 0;
@@ -191,7 +203,8 @@
         filter();
       }
       const place = state.kept.indexOf(at);
-      if (place >= state.limit) { state.limit = Math.ceil((place + 1) / CHUNK) * CHUNK; draw(); }
+      state.limit = Math.max(state.limit, Math.ceil((place + 1) / CHUNK) * CHUNK);
+      if (!row(at).isConnected) draw(state.limit);
       body.querySelectorAll(".found").forEach((one) => one.classList.remove("found"));
       const found = row(at);
       found.classList.add("found");
@@ -301,7 +314,14 @@
     };
   }
 
-  data.jobs.forEach((job, k) => market(job, `j${k}`));
+  // a market is taken over when its job is looked at: ten jobs open as fast as one
+
+  const waiting = new Map(data.jobs.map((job, k) => [`j${k}`, job]));
+  const ready = (key) => {
+    const job = waiting.get(key);
+    waiting.delete(key);
+    if (job) market(job, key);
+  };
 
   // one job at a time
 
@@ -325,6 +345,7 @@
         tab.setAttribute("aria-selected", String(at === k));
         tab.setAttribute("tabindex", at === k ? "0" : "-1");
       });
+      ready(panels[k].id);
       if (focus) tabs[k].focus();
     };
     const follow = () => {
@@ -354,6 +375,8 @@
     });
     addEventListener("hashchange", follow);
     if (!follow()) open(0, false);
+  } else {
+    panels.forEach((panel) => ready(panel.id));
   }
 
   // the switch of colours: as the system has it, or one of the two
