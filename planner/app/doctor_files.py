@@ -76,7 +76,7 @@ def project(found: Repository) -> list[Row]:
     if found.project_file is None:
         fact = "there is no skyplan.yaml here: every default holds, and jobs may go to any cloud"
         return [warn("skyplan.yaml", fact, "skyplan init")]
-    targets = "every cloud" if found.project.default_targets else f"{len(found.project.targets)} targets"
+    targets = "every cloud" if found.project.default_targets else _count(len(found.project.targets), "target")
     fact = f"{found.project_file}: project {found.project.name}, {targets}, state in {found.project.backend.kind}"
     if found.warnings:
         first = found.warnings[0]

@@ -156,11 +156,14 @@ def prepare(asked: Asked, words: Words, environment: Mapping[str, str], home: Pa
     forge = asked.forge or forge_of(files.top, found.git.host)
     backend, backend_at = _backend(asked, found.backends, notes)
     targets = init_files.targets_of(_accounts(asked, found, environment, home, notes))
-    provider = _ci_provider(forge, found.git.host, found.git)
-    sections = init_files.project_sections(
-        name=name, targets=targets, backend=backend, backend_at=backend_at, ci=found.git, ci_provider=provider
+    sections = init_files.project_sections(name=name, targets=targets, backend=backend, backend_at=backend_at)
+    text = init_files.project_text(
+        sections,
+        f"{SCHEMAS}/project{schemas.SUFFIX}",
+        ci=found.git,
+        ci_provider=_ci_provider(forge, found.git.host, found.git),
     )
-    _project(files, project_file, sections, words)
+    _project(files, project_file, text, sections, words)
     example = _example(files, folder)
     for one in WRITTEN_SCHEMAS:
         path = folder / SCHEMAS / f"{one}{schemas.SUFFIX}"
@@ -226,9 +229,7 @@ def _standing(path: Path, words: Words) -> str | None:
     return project.name
 
 
-def _project(files: _Files, path: Path, sections: Mapping[str, str], words: Words) -> None:
-    schema = f"{SCHEMAS}/project{schemas.SUFFIX}"
-    text = init_files.project_text(dict(sections), schema)
+def _project(files: _Files, path: Path, text: str, sections: Mapping[str, str], words: Words) -> None:
     _, problems = parse_project(text, PROJECT_FILE, words)
     if errors := [d for d in problems if d.severity is Severity.ERROR]:
         # a flag's value, or one out of a file that Terraform takes and skyplan does not

@@ -79,7 +79,7 @@ def scalar(text: str) -> str:
 
 
 def project_sections(
-    *, name: str, targets: Sequence[Target], backend: Backend | None, backend_at: str, ci: Git | None, ci_provider: str
+    *, name: str, targets: Sequence[Target], backend: Backend | None, backend_at: str
 ) -> dict[str, str]:
     """Top-level key -> its lines, in the order in which they are written.  What was not found has no section."""
     out = {"project": f"project: {scalar(name)}\n"}
@@ -98,22 +98,20 @@ def project_sections(
         body = f"{{{backend.kind}: {_flow(settings)}}}" if settings else backend.kind
         at = f"{backend_at}; " if backend_at else ""
         out["backend"] = f"backend: {body}   # {at}states of stacks lie under skyplan/{name}/ in it\n"
-    if ci is not None and ci_provider:
-        entry = {"provider": ci_provider, "repository": ci.path, "branch": ci.branch}
-        out["foundation"] = (
-            "foundation:   # whose CI may become the planner, and of which branch the deployer: `skyplan foundation`\n"
-            f"  ci: {_flow(entry)}\n"
-        )
     return out
 
 
-def project_text(sections: dict[str, str], schema: str) -> str:
-    """skyplan.yaml."""
+def project_text(sections: dict[str, str], schema: str, *, ci: Git, ci_provider: str) -> str:
+    """skyplan.yaml.  What people have to decide stands there as a comment: limits, and which CI may become what (`skyplan foundation`)."""
     head = (
         f"{modeline(schema)}\n"
         "# What the platform team decides.  A job can narrow these limits, never widen them.  Every field: `skyplan schema project`.\n"
     )
-    return f"{head}{''.join(sections.values())}{LIMITS}"
+    entry = {"provider": ci_provider, "repository": ci.path, "branch": ci.branch}
+    whose = (
+        f"# foundation: {{ci: {_flow(entry)}}}   # whose CI may become planner and deployer\n" if ci_provider else ""
+    )
+    return f"{head}{''.join(sections.values())}{LIMITS}{whose}"
 
 
 LIMITS: Final = """\

@@ -270,7 +270,7 @@ def read() -> doctor_files.Repository:
 
 def test_files_as_they_should_be(repo: Path) -> None:
     found = read()
-    assert only(doctor_files.project(found)).fact == "skyplan.yaml: project acme, 1 targets, state in s3"
+    assert only(doctor_files.project(found)).fact == "skyplan.yaml: project acme, 1 target, state in s3"
     assert only(doctor_files.jobs(found)).fact == "1 job in 1 file"
     assert only(doctor_files.plans(found, Path("plans"))).state is State.SKIPPED
 

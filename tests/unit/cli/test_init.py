@@ -105,9 +105,13 @@ def test_backend_account_and_names_come_from_what_is_there(repo: Path, run: Run)
     )
     (target,) = found.targets
     assert (target.cloud, target.account) == (Cloud.AWS, "123456789012")
-    assert found.ci is not None
-    assert (found.ci.repository, found.ci.branch) == ("acme/Infra_Live", "main")
-    assert "live/main.tf:3" in (repo / "skyplan.yaml").read_text()
+    assert found.ci is None, "who may become what is for people to say"
+    text = (repo / "skyplan.yaml").read_text()
+    assert "live/main.tf:3" in text
+    (repo / "skyplan.yaml").write_text(text.replace("# foundation:", "foundation:"))
+    told = project(repo).ci
+    assert told is not None
+    assert (told.provider, told.repository, told.branch) == ("github", "acme/Infra_Live", "main")
     assert not any(b"do-not-copy" in text for name, text in tree(repo).items() if not name.endswith(".tf"))
     assert "written   skyplan.yaml" in out
 
@@ -157,7 +161,8 @@ def test_the_commands_it_ends_with_run_as_they_are(repo: Path, run: Run, commit:
         assert done.returncode == 0, (command, done.stdout, done.stderr)
         said.append(done.stdout)
     assert (repo / "plans" / "example.plan.json").is_file()
-    assert "example" in said[1], said[1]
+    assert "+ example" in said[1], said[1]
+    assert len(said[1].splitlines()) < 60, "nobody reads a first diff of pages"
     assert "no findings" in said[2]
 
 
@@ -368,7 +373,7 @@ def test_gitlab_by_its_remote_and_its_file(repo: Path, run: Run) -> None:
     assert said[".gitlab/skyplan.yml"]["action"] == "created"
     assert "+  - local: .gitlab/skyplan.yml" in said[".gitlab-ci.yml"]["diff"]
     assert yaml.safe_load((repo / ".gitlab/skyplan.yml").read_text())["skyplan-review"]["extends"] == ".skyplan"
-    assert project(repo).ci is None, "the issuer of a forge of one's own is not known"
+    assert "foundation" not in (repo / "skyplan.yaml").read_text(), "the issuer of a forge of one's own is not known"
 
 
 def test_the_workflow_uses_the_action_with_inputs_that_it_has(repo: Path, run: Run) -> None:
