@@ -31,7 +31,7 @@ WORDS: Final = Words(
     token="give the job's own token: `env: {GITHUB_TOKEN: ${{ github.token }}}`",  # noqa: S106 - no token
     allowed=(
         "the job needs `permissions: {pull-requests: write}`. Under `on: pull_request` a pull request from a fork has a token that only reads, whatever the workflow says:"
-        " leave it at the step summary, or post from `on: workflow_run` (docs/ci.md). Never check out a fork's code under `pull_request_target`"
+        " leave it at the step summary, or read the fork's files as data (docs/ci.md). Never check out or run a fork's code under `pull_request_target`"
     ),
     limit=re.compile(r"secondary rate limit|abuse detection|rate limit exceeded", re.IGNORECASE),
     not_found="check --repo OWNER/NAME and --number; to a token without rights a private repository is not found",

@@ -28,6 +28,7 @@ from tests.unit.forges.desk import NUMBER, REPO, TOKEN
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"
 WORKFLOW = ROOT / "ci" / "github" / "skyplan.yml"
+FORKS = ROOT / "ci" / "github" / "skyplan-forks.yml"
 GITLAB = ROOT / "ci" / "gitlab" / "skyplan.gitlab-ci.yml"
 ATLANTIS = ROOT / "ci" / "atlantis" / "atlantis.yaml"
 REVIEW = ROOT / "ci" / "terraform" / "review.sh"
@@ -69,7 +70,12 @@ def document(path: Path) -> Any:
 
 @pytest.mark.parametrize(
     ("path", "schema"),
-    [(ACTION, "vendor.github-actions"), (WORKFLOW, "vendor.github-workflows"), (GITLAB, "vendor.gitlab-ci")],
+    [
+        (ACTION, "vendor.github-actions"),
+        (WORKFLOW, "vendor.github-workflows"),
+        (FORKS, "vendor.github-workflows"),
+        (GITLAB, "vendor.gitlab-ci"),
+    ],
     ids=lambda v: getattr(v, "name", v),
 )
 def test_a_file_is_valid_by_its_vendors_schema(path: Path, schema: str) -> None:
@@ -104,6 +110,7 @@ def test_atlantis_keys_are_those_that_it_documents() -> None:
 
 def scripts() -> list[Any]:
     found = [(f"action {s['id']}", "bash", s["run"]) for s in document(ACTION)["runs"]["steps"]]
+    found += [(f"forks {s['name']}", "bash", s["run"]) for s in fork_steps()]
     for name, job in document(GITLAB).items():
         lines = [*job.get("before_script", []), *job.get("script", [])]
         if lines:
@@ -115,6 +122,10 @@ def scripts() -> list[Any]:
         if words[:2] == ["bash", "-c"]:
             found.append((hook["id"], "bash", words[2]))
     return [pytest.param(shell, text, id=name) for name, shell, text in found]
+
+
+def fork_steps() -> list[dict[str, Any]]:
+    return [s for s in document(FORKS)["jobs"]["review"]["steps"] if "run" in s]
 
 
 def atlantis_script() -> str:
@@ -129,7 +140,7 @@ def test_no_script_has_anything_that_shellcheck_minds(shell: str, text: str) -> 
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("path", [ACTION, WORKFLOW], ids=lambda p: p.name)
+@pytest.mark.parametrize("path", [ACTION, WORKFLOW, FORKS], ids=lambda p: p.name)
 def test_no_expression_stands_in_a_script(path: Path) -> None:
     """What a stranger may choose (branches, titles, inputs) reaches a script by its environment alone."""
     found = document(path)
@@ -139,7 +150,7 @@ def test_no_expression_stands_in_a_script(path: Path) -> None:
 
 
 def test_actions_of_others_are_pinned_where_a_commit_is_known_and_the_rest_is_said() -> None:
-    uses = re.findall(r"uses: (\S+)", WORKFLOW.read_text())
+    uses = re.findall(r"uses: (\S+)", WORKFLOW.read_text() + FORKS.read_text())
     loose = [u for u in uses if not re.search(r"@[0-9a-f]{40}$", u)]
     assert loose == ["github/codeql-action/upload-sarif@v4"]
     assert "pin upload-sarif by a commit of yours" in WORKFLOW.read_text()
@@ -453,6 +464,54 @@ def test_every_input_of_the_example_workflow_is_one_of_the_action() -> None:
     steps = document(WORKFLOW)["jobs"]["review"]["steps"]
     used = next(s for s in steps if s.get("id") == "skyplan")["with"]
     assert set(used) <= set(document(ACTION)["inputs"])
+
+
+def test_the_workflow_for_forks_checks_out_the_base_alone() -> None:
+    found = document(FORKS)
+    assert set(found[True]) == {"pull_request_target"}  # `on`, as YAML 1.1 reads it
+    steps = found["jobs"]["review"]["steps"]
+    assert [s.get("with", {}).keys() for s in steps if "uses" in s] == [{"fetch-depth", "persist-credentials"}]
+    assert "checkout" not in "".join(s["run"] for s in fork_steps())
+
+
+def test_a_forks_files_are_read_as_data_and_commented_on(
+    repository: Repository, github: forges.Forge, tmp_path: Path
+) -> None:
+    origin = tmp_path / "origin.git"
+    change(repository)
+    (repository.folder / "sitecustomize.py").write_text("open('pwned', 'w')")
+    (repository.folder / ".gitattributes").write_text("* filter=pwn\n")
+    repository.git("add", "-A")
+    repository.git("commit", "-q", "-m", "three")
+    subprocess.run(
+        ["git", "clone", "-q", "--bare", str(repository.folder), str(origin)], check=True, capture_output=True
+    )
+    subprocess.run(["git", "update-ref", "refs/pull/7/head", "change"], cwd=origin, check=True)
+    head = repository.git("rev-parse", "change")
+    repository.git("checkout", "-q", "main")
+    repository.git("remote", "add", "origin", str(origin))
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"pull_request": {"number": NUMBER, "updated_at": "2026-11-29T10:00:00Z"}}))
+    asked = tmp_path / "asked"
+    (repository.bin / "python3").write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$*" >>{asked}\nif [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi\n'
+    )
+    (repository.bin / "python3").chmod(0o755)
+    env = {
+        "NUMBER": str(NUMBER), "BASE": repository.git("rev-parse", "main"), "HEAD": head, "GITHUB_TOKEN": TOKEN,
+        "RUNNER_TEMP": str(tmp_path), "GITHUB_PATH": str(tmp_path / "path"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+        "GITHUB_REPOSITORY": REPO, "GITHUB_EVENT_PATH": str(event), "GITHUB_API_URL": github.url, "SKYPLAN_SOURCE": "git+https://x.example/s@1",
+    }  # fmt: skip
+    for step in fork_steps():
+        done = repository.run(step["run"], **env)
+        assert done.returncode == 0, done.stderr
+    assert "skyplan[comment] @ git+https://x.example/s@1" in asked.read_text()
+    assert "train" in github.bodies(REPO, NUMBER)[0]
+    assert not (repository.folder / "pwned").exists()
+    (tmp_path / "diff.md").unlink()
+    for step in fork_steps()[1:]:
+        assert repository.run(step["run"], **{**env, "HEAD": "0" * 40}).returncode == 0
+    assert len(github.writes()) == 1
 
 
 # GitLab
