@@ -9,8 +9,8 @@ Writes nothing and draws nothing.  Reads what `plan` reads; the report's moment 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -78,9 +78,6 @@ def run(request: Request, now: datetime, advance: Advance = lambda _: None) -> R
     advance("reading")
     jobs, plans = _sorted_out(request.paths or (request.plans_folder,))
     moves = _moves(request.migrations)
-    if request.replan:
-        advance("replanning")
-        moves += _replanned(request, now)
     read, result = _planned(request, jobs, now, advance)
     rights = Rights(read.project, read.market)
     count = len(plans) + (len(result.planned) if result else 0)
@@ -93,6 +90,9 @@ def run(request: Request, now: datetime, advance: Advance = lambda _: None) -> R
         advance(f"gathering {plan.name}")
         found.append(_of_plan(plan, file, rights, _past(request, read, plan)))
     _check_names(found)
+    if request.replan:
+        advance("replanning")
+        moves += _replanned(request, now, {job.plan.name for job in found} - {m.job for m in moves})
     return Report(
         project=read.project.name,
         as_of=max((_as_of(job.plan) for job in found), default=""),
@@ -280,7 +280,8 @@ def _json(path: Path) -> object:
         raise InputError([Diagnostic(code="SKY-MOVE-423", summary=summary, location=Location(str(path)))]) from error
 
 
-def _replanned(request: Request, now: datetime) -> tuple[MigrationDiff, ...]:
+def _replanned(request: Request, now: datetime, wanted: Collection[str]) -> tuple[MigrationDiff, ...]:
+    """Of those jobs: what else runs is none of this report's."""
     from planner.app import replan_given  # noqa: PLC0415 - sqlalchemy
 
     asked = replan_given.Asked(
@@ -290,13 +291,11 @@ def _replanned(request: Request, now: datetime) -> tuple[MigrationDiff, ...]:
         as_of=request.as_of,
     )
     found, _ = replan_given.run(asked, now)
-    return tuple(found.diffs)
+    return tuple(diff for diff in found.diffs if diff.job in wanted)
 
 
 def _with_moves(found: Sequence[JobReport], moves: Sequence[MigrationDiff]) -> tuple[JobReport, ...]:
     """Each move at its job.  Raises InputError for one of a job that is not reported, where it was named."""
-    from dataclasses import replace  # noqa: PLC0415 - beside its use
-
     names = {job.plan.name for job in found}
     strangers = sorted({m.job for m in moves} - names)
     if strangers:
