@@ -15,7 +15,7 @@ from planner.placement.alone import context_of, ranked
 from planner.placement.assign.board import NOWHERE
 from planner.placement.assign.call import Call, gangs
 from planner.placement.assign.keep import WORTH, with_earlier
-from planner.placement.assign.kinds import Catalogue
+from planner.placement.assign.kinds import Catalogue, with_stores
 from planner.placement.assign.relax import quiet
 from planner.placement.assign.rows import Scarce, covers
 from planner.placement.assign.solve import solve
@@ -137,7 +137,7 @@ def together(
             told = teller.of(j)
             one = Placed(
                 workload=jobs[j],
-                ranked=told.ranked,
+                ranked=with_stores(told.ranked, jobs[j]),
                 rejected=told.rejected,
                 notes=(*told.notes, *_notes(call, solved, j, kept.get(j), waiting.get(j), name)),
                 ledger=ledger,

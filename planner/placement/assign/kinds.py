@@ -7,7 +7,7 @@ need not tell them apart.  A candidate is an offer on which the job would lie if
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from planner.model.workload import Workload
+    from planner.model.plan import Caveat, Placement
+    from planner.model.workload import ObjectPrefix, Workload
     from planner.placement.assign.rows import Column, Scarce
     from planner.placement.crowd import CoolDown
     from planner.placement.offers import Offers
     from planner.placement.rank import Judged, Unusable
 
     Ints = NDArray[np.int64]
+
+_NOWHERE: Final = "\0"
+"""How the bucket of a shape's store begins: no bucket's name has it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +64,58 @@ class Kind:
 
 
 def alike(job: Workload) -> Workload:
-    """The job less what says nothing about where it may lie and what it costs there."""
-    return replace(job, name="", tags=(), env=(), priority=0, team="", anti_affinity=(), gang=None)
+    """The job less what says nothing about where it may lie and what it costs there: of its stores the region counts, not the prefix, which jobs have for themselves.
+
+    What is told of stores names them: see `with_stores`.
+    """
+    checkpoint, output, image = job.checkpoint, job.output, job.image
+    return replace(
+        job,
+        name="",
+        run="",
+        setup=None,
+        workdir=None,
+        image=replace(image, ref="", digest=None) if image else None,
+        registry_auth=None,
+        secrets=(),
+        data=tuple(replace(d, at=_somewhere(d.at, f"data{k}")) for k, d in enumerate(job.data)),
+        checkpoint=replace(checkpoint, at=_somewhere(checkpoint.at, "checkpoint")) if checkpoint else None,
+        output=replace(output, at=_somewhere(output.at, "output")) if output else None,
+        tags=(),
+        env=(),
+        priority=0,
+        session=False,
+        team="",
+        anti_affinity=(),
+        gang=None,
+    )
+
+
+def _somewhere(at: ObjectPrefix, word: str) -> ObjectPrefix:
+    """Somewhere in that store and region, under a name that no bucket has."""
+    return replace(at, bucket=f"{_NOWHERE}{word}", prefix="")
+
+
+def with_stores(found: tuple[Placement, ...], job: Workload) -> tuple[Placement, ...]:
+    """What was told of a shape, with the job's own stores."""
+    if not any(_NOWHERE in caveat.text for p in found for caveat in p.caveats):
+        return found
+    parts = [(f"data{k}", d.at) for k, d in enumerate(job.data)]
+    parts += [("checkpoint", job.checkpoint.at)] if job.checkpoint else []
+    parts += [("output", job.output.at)] if job.output else []
+    names = [(_somewhere(at, word).uri, at.uri) for word, at in parts]
+    known: dict[Caveat, Caveat] = {}
+
+    def own(caveat: Caveat) -> Caveat:
+        if caveat not in known:
+            text = caveat.text
+            for name, uri in names:
+                text = text.replace(name, uri)
+            known[caveat] = replace(caveat, text=text)
+        return known[caveat]
+
+    # sorted anew, and each once: two datasets may lie in one place
+    return tuple(replace(p, caveats=tuple(sorted({own(c) for c in p.caveats}))) if p.caveats else p for p in found)
 
 
 class Catalogue:
