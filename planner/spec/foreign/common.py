@@ -37,6 +37,8 @@ _RESERVED: Final = ("skyplan:", "aws:", "goog-", "azure", "microsoft", "windows"
 _TAG_LENGTH: Final = 256
 #: a name that ends like that holds a secret, whatever its value looks like
 _SECRET: Final = re.compile(r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY)$", re.IGNORECASE)
+#: a script's line that sets a variable to a word of its own
+_SETS: Final = re.compile(r"""\s*(?:export\s+)?([A-Za-z_]\w*)=["']?([^\s"'$]+)["']?\s*(?:#.*)?$""", re.ASCII)
 _SECRET_NAMES: Final = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|CREDENTIAL", re.IGNORECASE)
 
 
@@ -113,7 +115,7 @@ def env_value(env: dict[str, str], part: Part, variable: str, text: str | None) 
         part.refuse(f"`{part.path}` is no name of a variable", "letters, digits and `_`, such as EPOCHS")
     elif variable in _SHELLS_OWN:
         part.leave(f"the node's shell keeps {variable} for itself", "choose another name in the script")
-    elif text is None and _SECRET_NAMES.search(variable):
+    elif not text and _SECRET_NAMES.search(variable):
         part.leave("its value is given at launch there, and it is a secret by its name", BY_REFERENCE)
     elif text is None:
         part.leave(
@@ -155,13 +157,19 @@ def tags(job: Job, part: Part) -> None:
         part.leave("it names no label")
 
 
+def _gives_away(line: str) -> bool:
+    """It holds a credential, by its form or because it sets a variable whose name says so to what has a token's."""
+    sets = _SETS.match(line)
+    return looks_secret(line) or (sets is not None and env_looks_secret(sets[1], sets[2]))
+
+
 def script(part: Part, text: str | None, numbers: Sequence[int] = ()) -> str | None:
     """A script's text, None with an error where it is none.  `numbers` are the file's lines of its lines, where they do not follow its key's."""
     if text is None or not text.strip():
         return None
-    if looks_secret(text):
-        lines = text.split("\n")
-        found = next((at for at, line in enumerate(lines) if looks_secret(line)), None)
+    lines = text.split("\n")
+    found = next((at for at, line in enumerate(lines) if _gives_away(line)), None)
+    if found is not None or looks_secret(text):
         below = len(lines) > 1 and found is not None
         line = (
             (numbers[found] if numbers else part.at.line + 1 + found) if below and found is not None else part.at.line

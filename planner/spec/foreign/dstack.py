@@ -349,7 +349,10 @@ def _commands(job: Job, root: Part, shape: Shape) -> None:
 
 
 def _joined(command: str) -> str:
+    """As it may stand before `&&`: what ends in a background command, a comment or a here-document stands in braces."""
     text = command.strip()
+    if text.rpartition("\n")[2].lstrip().startswith("#") or "<<" in text:
+        return f"{{\n{text}\n}}"
     return f"{{ {text} }}" if text.endswith("&") and not text.endswith("&&") else text
 
 

@@ -47,6 +47,7 @@ def _settings(tool: str, shape: Shape) -> dict[str, str]:
             "SKYPILOT_TASK_ID": run,
             "SKYPILOT_SPOT_RUN_ID": run,
             "SKYPILOT_JOB_ID": run,
+            "SKYPILOT_RUN_ID": run,
             "SKYPILOT_CLUSTER_INFO": "",
             **_old(rank, head, nodes, cards),
         },

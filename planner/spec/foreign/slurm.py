@@ -72,6 +72,9 @@ def batch(job: Job, root: Part, script: Script, file_name: str) -> None:
     elif first:
         common.work(job, root.at, None, limit)
         common.work_on_memory(job, root.at, common.LEAST_GB, count)
+    if job.nodes > 1:
+        why = "nodes are assumed to need no fast fabric: set it true for data-parallel training"
+        draft.todo.append(job.say("resources.interconnect_sensitive", root.at, "false", why))
     _export(job, root)
     _image(root, job)
     body(job, root, script, Shape(job.nodes, count or None, str(draft.value("name"))))
@@ -102,7 +105,9 @@ def _nodes(job: Job, root: Part) -> None:
     low, dash, high = (part.scalar or "").partition("-")
     if dash and low.isdigit() and high.isdigit() and int(low) > 0:
         job.draft.put("resources.nodes", int(low), part.at)
-        part.change("resources.nodes", f"{low} to {high} there: the least is planned")
+        part.carry("resources.nodes") if low == high else part.change(
+            "resources.nodes", f"{low} to {high} there: the least is planned"
+        )
     else:
         common.nodes(job, part)
 

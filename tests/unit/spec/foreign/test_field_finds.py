@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+
 import pytest
 
 from tests.unit.spec.foreign.foreign_files import accelerators, became, error_of, one, result_of, unsaid, why
@@ -155,3 +158,23 @@ def test_a_machine_type_of_one_alternative_stands_for_its_gpus_alone():
     assert accelerators(job) == ["H100:8", "L4:1"]
     assert job.workload.constraints.instance_types == ()
     assert became(job, "resources.any_of[0].instance_type")[2] == "resources.accelerators"
+
+
+def test_a_secret_that_is_empty_is_given_at_launch_and_never_an_empty_variable():
+    job = one('resources: {accelerators: L4}\nenvs:\n  HF_TOKEN: ""\n  NOTE: ""\nrun: a\n')
+    assert dict(job.workload.env) == {"NOTE": ""}
+    assert became(job, "envs.HF_TOKEN")[0] == "left"
+    assert "given at launch" in why(job, "envs.HF_TOKEN")
+
+
+def test_commands_that_end_in_a_comment_or_a_here_document_do_not_swallow_the_next():
+    text = (
+        "type: task\nresources: {gpu: 'L4:1'}\ncommands:\n"
+        "  - |\n    echo one\n    # a word\n"
+        "  - |\n    cat <<EOF\n    two\n    EOF\n"
+        "  - false # no\n  - echo three\n"
+    )
+    bash = shutil.which("bash")
+    assert bash is not None
+    ran = subprocess.run([bash, "-c", one(text).workload.run], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (1, "one\ntwo\n")

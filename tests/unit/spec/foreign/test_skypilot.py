@@ -373,7 +373,7 @@ def test_a_name_that_says_secret_is_not_carried_and_one_that_does_not_is():
             "envs: {WANDB_API_KEY: hunter2, TOKENIZERS_PARALLELISM: 'false', MAX_TOKEN: 100, HF_TOKEN: ''}\n",
         )
     )
-    assert dict(job.workload.env) == {"HF_TOKEN": "", "MAX_TOKEN": "100", "TOKENIZERS_PARALLELISM": "false"}
+    assert dict(job.workload.env) == {"MAX_TOKEN": "100", "TOKENIZERS_PARALLELISM": "false"}
     assert "hunter2" not in job.written.text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.spec.foreign.foreign_files import accelerators, became, error_of, one, why
+from tests.unit.spec.foreign.foreign_files import accelerators, became, error_of, one, unsaid, why
 
 
 def script(*options: str, body: str = "python a.py\n", shebang: str = "#!/bin/bash") -> str:
@@ -174,3 +174,34 @@ def test_an_export_that_sets_no_variable_is_not_said_to_stand_in_the_job(export:
     job = one(script("--gpus=l4:1", f"--export={export}"))
     assert became(job, "export")[0] == outcome
     assert dict(job.workload.env) == ({"EPOCHS": "3"} if "EPOCHS" in export else {})
+
+
+@pytest.mark.parametrize(("nodes", "outcome"), [("2-2", "carried"), ("2-4", "changed")])
+def test_a_range_of_one_number_is_that_number(nodes: str, outcome: str):
+    job = one(script("--gpus-per-node=l4:1", f"--nodes={nodes}"))
+    assert job.workload.resources.nodes == 2
+    assert became(job, "nodes")[0] == outcome
+
+
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        ('export WANDB_API_KEY="' + "0a1b2c3d" * 5 + '"', True),
+        ("WANDB_API_KEY=" + "0a1b2c3d" * 5 + "  # mine", True),
+        ('export WANDB_API_KEY="$KEY"', False),
+        ('export HF_TOKEN=""', False),
+        ("export MAX_TOKENS=4096", False),
+        ("export OUT=" + "0a1b2c3d" * 5, False),
+    ],
+)
+def test_a_key_that_a_script_sets_by_name_is_a_secret(line: str, refused: bool):
+    text = script("--gpus=l4:1", body=f"echo a\n{line}\npython a.py\n")
+    if refused:
+        assert error_of(text)[0] == 5
+    else:
+        assert line in one(text).workload.run
+
+
+def test_nodes_that_may_need_a_fabric_are_told():
+    assert "resources.interconnect_sensitive" in unsaid(one(script("--gpus-per-node=l4:1", "-N 2")))
+    assert "resources.interconnect_sensitive" not in unsaid(one(script("--gpus-per-node=l4:1")))
