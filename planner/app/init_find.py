@@ -43,6 +43,7 @@ CARRIED: Final[dict[str, tuple[str, ...]]] = {
 }
 _ACCOUNT_IN_ARN: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):")
 _WORD: Final = re.compile(r"\b(?:backend|provider)\b")
+_USEFUL: Final = re.compile(r"\b(?:terraform|provider|variable|locals)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +170,8 @@ def _terraform(folder: Path, root: Path, notes: list[str]) -> Iterator[tuple[Pat
             continue
         parsed: dict[str, Block] = {}
         for name, text in texts.items():
+            if not _USEFUL.search(text):
+                continue
             try:
                 parsed[name] = json_blocks(text) if name.endswith(".json") else blocks(text)
             except (Unreadable, RecursionError) as error:

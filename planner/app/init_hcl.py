@@ -15,15 +15,18 @@ DEEPEST: Final = 60
 """Blocks in blocks: what people write has four or five."""
 _TOKEN: Final = re.compile(
     r"""
-    (?P<space>[ \t\r\ufeff]+)
-  | (?P<comment>\#[^\n]*|//[^\n]*)
+    [ \t\r\ufeff]*
+  (?:
+    (?P<comment>\#[^\n]*|//[^\n]*)
   | (?P<remark>/\*.*?\*/)
   | (?P<line>\n)
+  | (?P<rest>\Z)
   | (?P<heredoc><<-?(?P<mark>[A-Za-z_][\w-]*)[ \t\r]*\n)
   | (?P<number>\d[\w.]*)
   | (?P<name>[^\W\d][\w-]*)
   | (?P<quote>")
   | (?P<sign>[{}()\[\]=,.:?!<>&|*/%+-])
+  )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -202,21 +205,27 @@ class _Reader:
         while self._at < len(self._text):
             found = _TOKEN.match(self._text, self._at)
             if found is None:
-                raise Unreadable(f"line {self._line}: `{self._text[self._at]}` is no sign of Terraform's language")
+                sign = self._text[self._at :].lstrip(" \t\r\ufeff")[:1]
+                raise Unreadable(f"line {self._line}: `{sign}` is no sign of Terraform's language")
             line, kind = self._line, found.lastgroup or ""
-            kind = "heredoc" if found["heredoc"] else kind
             self._at = found.end()
-            self._line += found[0].count("\n")
             match kind:
-                case "space" | "comment" | "remark":
+                case "comment" | "rest":
                     continue
+                case "remark":
+                    self._line += found[0].count("\n")
+                    continue
+                case "line":
+                    self._line += 1
+                    return _Token(kind, "\n", line)
                 case "quote":
                     return _Token("text", self._string(), line)
                 case "heredoc":
+                    self._line += 1
                     self._skip_heredoc(found["mark"])
                     return _Token("text", None, line)
                 case _:
-                    return _Token(kind, found[0], line)
+                    return _Token(kind, found[kind], line)
         return _Token("end", None, self._line)
 
     def _string(self) -> str | None:

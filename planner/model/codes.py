@@ -156,7 +156,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "SKY-APPLY-345",
         "`skyplan init` would write through a symbolic link, or over what is no file",
-        "move it away, or write that file yourself: `skyplan init --dry-run` shows its text",
+        "nothing was written; move it away, and run it again",
     ),
     (
         "SKY-APPLY-346",

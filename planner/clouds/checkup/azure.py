@@ -48,7 +48,7 @@ class AzureCheckup:
     def caller(self) -> Seen:
         """See `Checkup`."""
         try:
-            azure_ask.token(self._credential)
+            who = self._who()
             found = self._get("subscriptions.get", f"/subscriptions/{self._subscription}", SUBSCRIPTION) or {}
         except CloudError as error:
             return Seen(error=error, skew_seconds=self._listening.skew_seconds)
@@ -57,7 +57,7 @@ class AzureCheckup:
         if state != "Enabled":
             words = f"the subscription is {state}: nothing can be made in it"
             return Seen(error=errors_map.unexpected("Azure", "subscriptions.get", words), skew_seconds=skewed)
-        return Seen(caller=Caller(who=self._who(), account=self._subscription), skew_seconds=skewed)
+        return Seen(caller=Caller(who=who, account=self._subscription), skew_seconds=skewed)
 
     def rights(self, region: str, instance_type: str) -> tuple[Right, ...]:
         """See `Checkup`."""
@@ -88,7 +88,7 @@ class AzureCheckup:
 
     def _who(self) -> str:
         """A person's name, an application's id, or an object's."""
-        claims = _claims(self._credential.get_token(SCOPE).token)
+        claims = _claims(azure_ask.token_for(self._credential, SCOPE))
         for name in ("upn", "unique_name", "appid", "oid"):
             found = claims.get(name)
             if isinstance(found, str) and found:

@@ -68,7 +68,9 @@ class GcpCheckup:
         zones: list[str] = []
 
         def of_region() -> None:
-            zones.extend(str(link).rpartition("/")[2] for link in (self._region_of(region) or {}).get("zones", []))
+            links = (self._region_of(region) or {}).get("zones")
+            if isinstance(links, list):
+                zones.extend(str(link).rpartition("/")[2] for link in links)
 
         found = [tried("regions.get", of_region)]
         if zones:

@@ -106,6 +106,12 @@ def test_what_is_a_literal_and_what_terraform_would_have_to_compute(value: str, 
     assert blocks(f"x = {value}\ny = 1\n").values == {"x": means, "y": "1"}
 
 
+def test_lines_are_counted_through_what_spans_several() -> None:
+    found = blocks('a = <<E\none\ntwo\nE\n/* x\n\n*/ b {}\nc = [\n"x",\n]\n\td {}')
+    assert [(b.kind, b.line) for b in found.blocks] == [("b", 7), ("d", 11)]
+    assert found.values == {"a": None, "c": ("x",)}
+
+
 @pytest.mark.parametrize(
     "text",
     ['a = "', "a {", "}", "a = [", "a = <<E\nx\n", "= 1", 'a "b" = 1', 'a = "${"', "§", "a {" * 200],

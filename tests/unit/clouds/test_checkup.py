@@ -217,6 +217,41 @@ def test_azure_without_credentials_and_with_a_subscription_that_is_off(arm):
         assert "Disabled" in str(one.caller().error)
 
 
+class Once(Token):
+    """A credential that ends between two questions."""
+
+    def __init__(self):
+        self.left = 1
+
+    def get_token(self, *asked, **more):
+        self.left -= 1
+        return super().get_token() if self.left >= 0 else NoToken().get_token()
+
+
+def test_azure_credentials_that_end_while_they_are_looked_at(arm):
+    with azure(arm, credential=Once()) as one:
+        assert isinstance(one.caller().error, PermissionDenied)
+
+
+def test_answers_of_another_form_are_no_answers(market, arm):
+    market.loose = True
+    for region in ([], "text", {"zones": 3}, {"zones": None}):
+        with serving(odd := Odd()) as base, google(market, compute=base) as one:
+            odd.body = region
+            assert one.caller().caller is not None
+            assert [r.operation for r in one.rights(IOWA, "x")] == ["regions.get", "skus.list"]
+    with serving(odd := Odd()) as base, azure(arm, base=base) as one:
+        odd.body = ["no", "object"]
+        assert one.caller().caller is not None
+
+
+class Odd(Api):
+    body = None
+
+    def answer(self, method, path, query):
+        return 200, self.body, {}
+
+
 def test_azures_store_of_states(arm):
     settings = (("container_name", "states"), ("storage_account_name", "acmestates"))
     with serving(store := Store()) as base, azure(arm, blobs=base + "/{account}") as one:
