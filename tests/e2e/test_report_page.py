@@ -385,6 +385,8 @@ def test_on_paper_all_jobs_are_open_without_controls_on_white(tab: Chromium, tmp
         "[...document.querySelectorAll('nav, .controls, button.more, button.theme')].every(e => getComputedStyle(e).display === 'none')"
     )
     assert tab.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    tab.ask("Emulation.setDeviceMetricsOverride", width=960, height=700, deviceScaleFactor=1, mobile=True)
+    assert tab.value("document.documentElement.scrollWidth") <= 960, "a Letter page on its side, less its margins"
     pdf = base64.b64decode(tab.ask("Page.printToPDF", printBackground=True, preferCSSPageSize=True)["data"])
     (tmp_path / "report.pdf").write_bytes(pdf)
     assert pdf.startswith(b"%PDF")
