@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MOST_COLUMNS = 2500
 """With more the search may take minutes."""
+FEW_COLUMNS = 400
+"""With more, whether one more job has a place at all is not asked exactly: it may be asked of every kind that waits."""
 MOST_NODES = 2000
 
 
@@ -44,7 +46,7 @@ def within(wanted: Sequence[Demand], relaxed: Relaxed, incumbent: int) -> list[t
 
 def every(wanted: Sequence[Demand]) -> list[tuple[int, int]] | None:
     """All columns; None where they are too many."""
-    if sum(len(d.open) for d in wanted) > MOST_COLUMNS:
+    if sum(len(d.open) for d in wanted) > FEW_COLUMNS:
         return None
     return [(d, p) for d, demand in enumerate(wanted) for p in range(len(demand.open))]
 

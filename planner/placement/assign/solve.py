@@ -91,10 +91,8 @@ def solve(task: Task, solver: Callable[[], ModuleType | None]) -> Solved:
     best, bound = start, None
     for _ in range(FILLS):
         found, bound = _cheaper(task, best, highspy)
-        if found is None:
-            break
-        best = found
-        filled = _fill(task, best, fair=fair)
+        best = found or best
+        filled = _fill(task, best, highspy, fair=fair)
         if filled is None:
             break
         best, bound = filled, None
@@ -253,9 +251,10 @@ def _exactly(task: Task, board: Board, job: int, highspy: ModuleType) -> bool:
     return True
 
 
-def _fill(task: Task, board: Board, *, fair: bool) -> Board | None:
+def _fill(task: Task, board: Board, highspy: ModuleType, *, fair: bool) -> Board | None:
     """The board with more jobs on it, from the room that is left; None where nobody finds any."""
     out = board.copy()
     turns = Turns(task.jobs, out, task.gangs, lambda job: 0 if job in task.apart else None)
+    turns.rescue = Rescue(out, lambda job: _exactly(task, out, job, highspy))
     turns.run(fair=fair)
     return out if _placed(out) > _placed(board) else None

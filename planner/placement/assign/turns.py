@@ -2,7 +2,7 @@
 
 Higher priority first, then by name.  Where that leaves somebody waiting and several teams ask, the turns of a class go to the team with the fewest GPUs in
 it so far (max-min fairness), inside a team by name: order decides, never size, so a large job has its turn before small ones have filled every pool.  A job
-that finds no room is passed over.  A gang has its turn with its first member: as many as it needs get places together, or none of it does.
+that finds no room is passed over; who was not is not moved off its place for it, only to another.  A gang has its turn with its first member: as many as it needs get places together, or none of it does.
 """
 
 from __future__ import annotations
@@ -50,13 +50,24 @@ class Turns:
     _settled: dict[str, bool] = field(default_factory=dict[str, bool])
     _gpus: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
     _done: set[int] = field(default_factory=set[int])
+    _barred: set[int] = field(default_factory=set[int])
+    _now: Callable[[int], bool] | None = None
 
     def run(self, *, fair: bool) -> None:
-        """Give every job its turn."""
+        """Give every job its turn; where there is a rescue, who found nothing has another before the next class begins."""
         for _, found in groupby(range(len(self.jobs)), key=lambda j: self.jobs[j].priority):
-            for job in self._fair(list(found)) if fair else found:
-                if job not in self._done:
-                    self._turn(job)
+            members = list(found)
+            self._round(members, None, fair=fair)
+            if self.rescue is not None and not self._done.issuperset(members):
+                self._settled = {group: together for group, together in self._settled.items() if together}
+                self._barred.clear()
+                self._round(members, self.rescue, fair=fair)
+
+    def _round(self, members: list[int], rescue: Callable[[int], bool] | None, *, fair: bool) -> None:
+        self._now = rescue
+        for job in self._fair(members) if fair else members:
+            if job not in self._done and job not in self._barred:
+                self._turn(job)
 
     def _fair(self, members: list[int]) -> Iterator[int]:
         queues: dict[str, deque[int]] = {}
@@ -98,7 +109,8 @@ class Turns:
             if self.board.at[j] != NOWHERE:
                 self.board.give(j)  # it lay there from the start, and is of no use without the others
         self._gpus, self.room[gang.group] = counted, placed
-        self._done.update(gang.members)
+        self._done.difference_update(gang.members)
+        self._barred.update(gang.members)
         return False
 
     def _place(self, job: int) -> bool:
@@ -118,4 +130,4 @@ class Turns:
         if found != NOWHERE:
             self.board.take(job, found)
             return True
-        return self.rescue is not None and self.rescue(job)
+        return self._now is not None and self._now(job)
