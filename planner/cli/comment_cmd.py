@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _FORMAT = "1.0"
 _BEHAVIORS = ("update", "new", "hide-and-new", "delete-and-new")
 _MOST = 10**15
+_LONG_SECONDS = 2.0
 
 
 @click.command("comment")
@@ -90,7 +91,7 @@ def command(
         only_on_change=only_on_change,
         dry_run=dry_run,
     )
-    patience = Patience()
+    patience = Patience(pause=_wait)
     with opened(found.place, token, patience) as there:
         done = comment.post(request, there, patience, now, blind=dry_run and not token)
     _tell(done, found.place, dry_run=dry_run, looked=bool(token))
@@ -103,6 +104,15 @@ def command(
     else:
         click.echo(done.url, nl=bool(done.url))
     return 0
+
+
+def _wait(seconds: float) -> None:
+    """A forge may ask for minutes: who looks on should know."""
+    import time
+
+    if seconds >= _LONG_SECONDS:
+        click.echo(f"the forge is busy: waiting for {seconds:.0f} s", err=True)
+    time.sleep(seconds)
 
 
 def _read(file: Path) -> bytes:

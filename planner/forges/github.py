@@ -13,7 +13,8 @@ from typing import Any, Final, TypeVar, cast
 
 from planner.forges.again import Patience
 from planner.forges.port import Comment, Gone, Place, TooLong
-from planner.forges.rest import Answer, Refusal, Rest, Words, failed
+from planner.forges.rest import Answer, Refusal, Rest, Words
+from planner.forges.telling import failed
 from planner.model.errors import ForgeError
 
 LONGEST: Final = 65_000
@@ -129,7 +130,8 @@ class GitHub:
     def _authored(self, ids: Sequence[str]) -> set[str]:
         mine: set[str] = set()
         for k in range(0, len(ids), _ASKED_AT_ONCE):
-            data = self._graph(_OWN, {"ids": list(ids[k : k + _ASKED_AT_ONCE])})
+            # of a comment that was deleted meanwhile GraphQL tells an error beside the others' answers
+            data = self._graph(_OWN, {"ids": list(ids[k : k + _ASKED_AT_ONCE])}, whole=False)
             nodes = data.get("nodes")
             for node in cast("list[object]", nodes) if isinstance(nodes, list) else []:
                 row = cast("dict[str, object]", node) if isinstance(node, dict) else {}
@@ -148,14 +150,18 @@ class GitHub:
         self._notes.append("GitHub does not say whose the token is: comments with this tag by any bot count as its own")
         return [r for r in rows if _text(_part(r, "user"), "type") == "Bot"]
 
-    def _graph(self, query: str, variables: dict[str, object]) -> dict[str, object]:
-        """GraphQL's data.  Raises ForgeError, also where it answers 200 with errors."""
+    def _graph(self, query: str, variables: dict[str, object], *, whole: bool = True) -> dict[str, object]:
+        """GraphQL's data.  Raises ForgeError, also where it answers 200 with errors; not `whole`: with errors alone."""
         base = self._place.api
         path = f"{base.removesuffix('/v3')}/graphql" if base.endswith("/api/v3") else f"{base}/graphql"
         answer = self._told(lambda: self._rest.ask("POST", path, {"query": query, "variables": variables}))
         body = _row(answer)
         data = body.get("data")
-        if body.get("errors") or not isinstance(data, dict):
+        if (
+            (whole and body.get("errors"))
+            or not isinstance(data, dict)
+            or not any(cast("dict[str, object]", data).values())
+        ):
             said = self._rest.clean(str(_first(body.get("errors"))))
             raise failed("SKY-APPLY-332", f"GitHub's GraphQL says: {said or 'nothing'}", WORDS.allowed)
         return cast("dict[str, object]", data)

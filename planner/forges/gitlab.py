@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 from planner.forges.again import Patience
 from planner.forges.port import Comment, Gone, Place, TooLong
-from planner.forges.rest import Answer, Refusal, Rest, Words, failed
+from planner.forges.rest import Answer, Refusal, Rest, Words
+from planner.forges.telling import failed
 
 T = TypeVar("T")
 LONGEST: Final = 900_000

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urljoin, urlsplit
 
+from planner.forges.address import is_near, origin, refuse_address
 from planner.forges.again import Patience
 from planner.forges.port import Unknown
-from planner.model.diagnostic import Diagnostic
+from planner.forges.telling import failed, said
 from planner.model.errors import ForgeError
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ _NOT_OK = 300
 _REDIRECTS = (301, 302, 307, 308)
 _BUSY = (500, 502, 503, 504)
 _FORBIDDEN, _TOO_MANY = 403, 429
-_LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1", re.IGNORECASE)
 _TOKEN = re.compile(r"[!-~]{1,4096}")
 
 
@@ -118,6 +118,8 @@ class Rest:
             answer = self._followed(method, url, sent)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise _Again(self._failed(f"{self._host} does not answer: {type(error).__name__}")) from None
+        except httpx.InvalidURL:
+            raise self._failed(f"{self._host} leads on to what is no address") from None
         except httpx.HTTPError as error:
             raise _Again(self._failed(f"{self._host} gave no answer: {type(error).__name__}"), maybe=True) from None
         if answer.status < _NOT_OK:
@@ -163,13 +165,20 @@ class Rest:
 
     def _whole(self, path: str) -> str:
         whole = path if "://" in path else f"{self.base}{path}"
-        if _origin(whole) != _origin(self.base):
+        if origin(whole) != origin(self.base):
             raise failed(
                 "SKY-APPLY-336",
-                f"{self._host} leads on to {urlsplit(whole).hostname or 'nowhere'}: the token does not go there",
+                f"{self._host} leads on to {self.clean(urlsplit(whole).hostname or 'nowhere')}: the token does not go there",
                 "name the API's own address with --api; a proxy or a sign-in page may stand in between",
             )
         return whole
+
+    def _joined(self, url: str, to: str) -> str:
+        """Where a link leads from there.  Raises ForgeError where that is elsewhere, or nowhere."""
+        try:
+            return self._whole(urljoin(url, to))
+        except ValueError:
+            raise self._failed(f"{self._host} leads on to what is no address") from None
 
     @property
     def _host(self) -> str:
@@ -181,7 +190,7 @@ class Rest:
             to = answer.headers.get("location", "")
             if answer.status not in _REDIRECTS or not to:
                 return answer
-            url = self._whole(urljoin(url, to))
+            url = self._joined(url, to)
         raise self._failed(f"{self._host} sends on from one address to the next")
 
     def _once(self, method: str, url: str, sent: object) -> Answer:
@@ -204,7 +213,7 @@ class Rest:
             import httpx  # noqa: PLC0415 - optional
 
             # this machine is never reached through a proxy
-            far = not _LOOPBACK.fullmatch(urlsplit(self.base).hostname or "")
+            far = not is_near(self.base)
             self._client = httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False, trust_env=far)
         return self._client
 
@@ -225,7 +234,7 @@ class Rest:
             body: object = json.loads(cast("bytes", answer.body))
         except (ValueError, RecursionError):
             return "no JSON: a proxy's page?" if answer.body else ""
-        return self.clean(_said(body))
+        return self.clean(said(body))
 
     def clean(self, text: str) -> str:
         """A stranger's words in one printable line, without the token."""
@@ -248,62 +257,9 @@ class Rest:
 
     def _next(self, answer: Answer) -> str | None:
         if answer.following:
-            return self._whole(urljoin(answer.url, answer.following))
+            return self._joined(answer.url, answer.following)
         page = answer.headers.get("x-next-page", "").strip()
         if not (page.isascii() and page.isdigit()):
             return None
         bare = re.sub(r"([?&])page=\d+&?", r"\1", answer.url).rstrip("?&")
         return f"{bare}{'&' if '?' in bare else '?'}page={page}"
-
-
-def refuse_address(url: str) -> None:
-    """Raises ForgeError (SKY-APPLY-336) on an address that no token may be sent to."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        parts, host = urlsplit(""), None
-    bare = not (parts.username or parts.password or parts.query or parts.fragment)
-    near = bool(host and _LOOPBACK.fullmatch(host))
-    if not host or not bare or not (parts.scheme == "https" or (parts.scheme == "http" and near)):
-        shown = f"{parts.scheme}://{host}" if host else "what was given"
-        raise failed("SKY-APPLY-336", f"{shown} is no address of an API that a token may be sent to")
-
-
-def failed(code: str, summary: str, hint: str = "") -> ForgeError:
-    """One diagnostic."""
-    return ForgeError([Diagnostic(code=code, summary=summary, hint=hint)])
-
-
-def _origin(url: str) -> tuple[str, str, int]:
-    try:
-        parts = urlsplit(url)
-        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
-    except ValueError:
-        return ("", "", 0)
-    return (parts.scheme, "" if parts.username is not None else (parts.hostname or "").lower(), port)
-
-
-def _said(body: object) -> str:
-    """GitHub: `message` and `errors`; GitLab: `message` (text, or lists by field) or `error`."""
-    if not isinstance(body, dict):
-        return ""
-    found = cast("dict[str, object]", body)
-    parts = [found.get(k) for k in ("message", "errors", "error", "error_description")]
-    return "; ".join(filter(None, map(_flat, parts)))
-
-
-def _flat(value: object, depth: int = 0) -> str:
-    if isinstance(value, str):
-        return value
-    if depth > 4:  # noqa: PLR2004 - deeper is no message
-        return ""
-    if isinstance(value, list):
-        return ", ".join(filter(None, (_flat(v, depth + 1) for v in cast("list[object]", value))))
-    if isinstance(value, dict):
-        rows = cast("dict[str, object]", value)
-        own = rows.get("message")
-        if isinstance(own, str):
-            return own
-        return ", ".join(f"{k} {text}" for k, v in rows.items() if (text := _flat(v, depth + 1)))
-    return ""

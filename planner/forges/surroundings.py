@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from planner.forges.address import refuse_address
 from planner.forges.port import Name, Place
-from planner.forges.rest import refuse_address
 from planner.model.diagnostic import Diagnostic, Location, ordered
 from planner.model.errors import ForgeError
 

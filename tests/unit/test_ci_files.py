@@ -730,3 +730,25 @@ def test_the_audit_hook_fails_on_a_plan_that_was_edited(repository: Repository) 
     path = repository.folder / "plans" / "train.plan.json"
     path.write_text(path.read_text().replace("s3://acme-ckpt/train/", "s3://acme-ckpt/"))
     assert hook(repository, "skyplan-audit") == 1
+
+
+# the page
+
+
+def test_the_page_tells_of_each_option_hook_and_output_and_of_no_other() -> None:
+    from planner.cli.comment_cmd import command
+
+    page = (ROOT / "docs" / "ci.md").read_text()
+    table = page.split("| option | |")[1].split("Needs the extra")[0]
+    told = set(
+        re.findall(r"--[a-z-]+", "".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `")))
+    )
+    assert told == {o for p in command.params for o in p.opts if o.startswith("--")}
+    assert set(re.findall(r"- id: (skyplan-[a-z-]+)", page)) == {h["id"] for h in document(HOOKS)}
+    outputs = re.search(r"Outputs: (.*?)\.", page, re.DOTALL)
+    assert outputs
+    assert set(re.findall(r"`([a-z-]+)`", outputs[1])) == set(document(ACTION)["outputs"])
+    assert set(re.findall(r"`(ci/[\w./-]+\w)`", page)) <= {
+        p.relative_to(ROOT).as_posix() for p in (ROOT / "ci").rglob("*.*")
+    }
+    assert "None of it was ever run on github.com, gitlab.com or a real Atlantis" in page

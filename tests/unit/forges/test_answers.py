@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from planner.app.comment_decide import What
+from planner.forges.address import refuse_address
 from planner.forges.again import Patience
 from planner.forges.choose import opened
 from planner.forges.port import Name
-from planner.forges.rest import refuse_address
 from planner.model.errors import ForgeError
 from tests.emulators.forges import GitHub, Trouble, served
 from tests.unit.forges.desk import NOW, NUMBER, REPO, TOKEN, Desk, body, desk
@@ -168,6 +168,34 @@ def test_a_redirect_to_another_host_never_carries_the_token(at: Desk) -> None:
             assert "SKY-APPLY-336" in text
             assert "secret=x" not in text
         assert other.asked == []
+
+
+@pytest.mark.parametrize("to", ["http://[::1", "//[", "http://127.0.0.1:99999999/", "\x7f", "http://x y/"])
+def test_a_redirect_to_what_is_no_address_is_an_error(at: Desk, to: str) -> None:
+    at.forge.troubles = [Trouble("GET", ANY, status=302, headers={"Location": to}, times=99)]
+    assert "SKY-APPLY-33" in refused(at)
+
+
+@pytest.mark.parametrize(
+    "link", ["<http://[::1>; rel=next", "<>; rel=next", "; rel=next", "<", '<x>; rel="next"; =', ","]
+)
+def test_a_link_that_is_none_does_no_harm(github: Desk, link: str) -> None:
+    github.forge.troubles = [Trouble("GET", ANY, status=200, body=[], headers={"Link": link}, times=99)]
+    if "[" in link or "<x>" in link:
+        assert "SKY-APPLY-33" in refused(github)
+    else:
+        assert github.post(body()).what is What.CREATED
+
+
+def test_graphql_may_lack_a_comment_that_was_deleted_meanwhile(github: Desk) -> None:
+    github.post(body("one"))
+    there = github.forge.place(REPO, NUMBER)[0]
+    nodes = {"data": {"nodes": [{"id": f"IC_{there['id']}", "viewerDidAuthor": True, "isMinimized": False}, None]}}
+    errors = [{"type": "NOT_FOUND", "message": "Could not resolve to a node"}]
+    github.forge.troubles = [Trouble("POST", "/graphql", status=200, body={**nodes, "errors": errors})]
+    done = github.post(body("two", at="2026-11-30T11:00:00Z"))
+    assert done.what is What.UPDATED
+    assert done.notes == ()
 
 
 def test_a_link_to_another_host_is_not_followed(github: Desk) -> None:
