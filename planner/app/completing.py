@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from planner.app.inputs import Inputs
+    from planner.app.standing_plans import StandingPlan
     from planner.model.fleet import Waiting
     from planner.model.grants import Grant
     from planner.model.ledger import Holding, Ledger
@@ -68,6 +69,25 @@ class Completion:
         for one in held:
             self._book.add(one)
 
+    def inputs_of(self, placed: Placed, job_file: str, document: dict[str, Any] | None = None) -> dict[str, Any]:
+        """What the job's plan is a function of."""
+        job = {"file": job_file, "digest": digest(document or workload_document(placed.workload))}
+        return {**self._inputs, "job": job, "ledger": placed.ledger_digest}
+
+    def stands(self, held: StandingPlan, placed: Placed, job_file: str) -> bool:
+        """Whether the job's plan file may stay as it is: it says what planning anew says, and this version makes the same stacks of its choice."""
+        if not held.still_holds(self.inputs_of(placed, job_file), placed, self._policy.top):
+            return False
+        if not placed.ranked:
+            return True
+        best, stood = placed.ranked[0], held.plan.choice
+        if best.parts:
+            return False  # rare, and its parts' addresses are the tunnel's
+        project, market = self._read.project, self._read.market
+        drawn = compose.Drawn(placed.workload, project, market, self._networks)
+        made = compose.placement_id(placed.workload, replace(best, addresses=stood.addresses), project, market, drawn)
+        return made == stood.placement_id
+
     def complete(self, placed: Placed, job_file: str) -> PlacementPlan:
         """Addresses, grants, ids and stack names for one job's ranked set."""
         workload, project, market = placed.workload, self._read.project, self._read.market
@@ -99,14 +119,14 @@ class Completion:
         document = workload_document(workload)
         return PlacementPlan(
             job=document,
-            inputs={
-                **self._inputs,
-                "job": {"file": job_file, "digest": digest(document)},
-                "ledger": placed.ledger_digest,
-            },
+            inputs=self.inputs_of(placed, job_file, document),
             ranked=tuple(ranked),
             rejected=placed.rejected,
-            notes=(*waiting_notes(placed.waiting), *placed.notes, *_own_notes(ranked, workload, access)),
+            notes=(
+                *waiting_notes(placed.waiting),
+                *(note for note in placed.notes if not note.startswith(WAITS)),
+                *_own_notes(ranked, workload, access),
+            ),
             grants=grants,
             stacks=_stacks(ranked, drawn),
             access=access,

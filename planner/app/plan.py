@@ -24,6 +24,7 @@ from planner.model.digest import digest
 from planner.model.errors import InputError
 from planner.model.ledger import AvailabilityMemory
 from planner.model.plan import PlacementPlan
+from planner.placement.assign.kinds import alike
 from planner.placement.fleet import Placed, Policy, holdings, moment, plan_fleet
 from planner.placement.rank import RANKED
 from planner.spec.normal import workload_document, workload_from_document
@@ -131,19 +132,39 @@ def run_on(
     fleet = plan_fleet(jobs, read.market, ledger, policy, advance=lambda: say("placing jobs"))
     files = {j.workload.name: j.file for j in read.jobs}
     running = dict(known.running)
-    out: list[Planned] = []
     completion = Completion(read, policy, ledger.holdings)
+    stay: set[str] = set()
+    for one in fleet.placed if len(jobs) > 1 else ():
+        name = one.workload.name
+        held = standing.get(name)
+        if held is not None and completion.stands(held, one, files[name]):
+            stay.add(name)
+            completion.take(inputs.holdings_of([held.plan], read.market))  # its addresses, before another takes them
+    out: list[Planned] = []
     for one in fleet.placed:
-        file = files[one.workload.name]
-        say(f"completing {one.workload.name}")
-        plan = completion.complete(one, file)
-        if plan.ranked and plan.choice.nodes > 1:
-            completion.take(holdings(plan.choice, read.market, workload=one.workload))
-        earlier = standing[plan.name].plan if plan.name in standing else None
-        before = running.get(plan.name) or (earlier.choice.placement_id if earlier and earlier.ranked else None)
+        name = one.workload.name
+        say(f"completing {name}")
+        if name in stay:
+            plan = _in_order(standing[name].whole(), one)
+        else:
+            plan = completion.complete(one, files[name])
+            if plan.ranked and plan.choice.nodes > 1:
+                completion.take(holdings(plan.choice, read.market, workload=one.workload))
+        earlier = standing[name].plan if name in standing else None
+        before = running.get(name) or (earlier.choice.placement_id if earlier and earlier.ranked else None)
         waited = earlier.waits if earlier else ""
-        out.append(Planned(plan=plan, placed=one, job_file=file, before=before, waited=waited))
+        out.append(Planned(plan=plan, placed=one, job_file=files[name], before=before, waited=waited))
     return Result(planned=tuple(out), inputs=read, warnings=read.warnings, fleet=fleet.summary)
+
+
+def _in_order(plan: PlacementPlan, placed: Placed) -> PlacementPlan:
+    """A plan that was read, the terms of its choice told in the order of one that was made: files have them sorted."""
+    if not (plan.ranked and placed.ranked):
+        return plan
+    at = {term.name: k for k, term in enumerate(placed.ranked[0].terms)}
+    best = plan.ranked[0]
+    terms = tuple(sorted(best.terms, key=lambda term: at.get(term.name, len(at))))
+    return replace(plan, ranked=(replace(best, terms=terms), *plan.ranked[1:]))
 
 
 def _silent(_: str) -> None:
@@ -177,16 +198,21 @@ def _unusable(jobs: Iterable[Workload], read: inputs.Inputs) -> dict[str, Unusab
 
 
 def _earlier(jobs: list[Workload], standing: Mapping[str, StandingPlan]) -> dict[str, str]:
-    """By job that its file says unchanged, where its standing plan put it.  A job on its own is placed where it is best."""
+    """By job that needs what it needed, where its standing plan put it.  A job on its own is placed where it is best.
+
+    What changed may be its command or its priority: then it stays, too, for else the places of a fleet would be dealt anew.
+    """
     if len(jobs) < 2:  # noqa: PLR2004 - a fleet begins with two
         return {}
-    return {
-        job.name: held.plan.choice.offer_id
-        for job in jobs
-        if (held := standing.get(job.name)) is not None
-        and held.plan.ranked
-        and held.plan.inputs["job"]["digest"] == digest(workload_document(job))
-    }
+    out: dict[str, str] = {}
+    for job in jobs:
+        held = standing.get(job.name)
+        if held is None or not held.plan.ranked:
+            continue
+        same = held.plan.inputs["job"]["digest"] == digest(workload_document(job))
+        if same or alike(workload_from_document(held.plan.job)) == alike(job):
+            out[job.name] = held.plan.choice.offer_id
+    return out
 
 
 def _moment(read: inputs.Inputs, known: inputs.Known, now: datetime) -> str:
