@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from planner.cli import options
+from planner.cli.numbers import Finite
 
 CLOUDS = ("aws", "gcp", "azure", "nebius")
 
@@ -27,7 +28,7 @@ CLOUDS = ("aws", "gcp", "azure", "nebius")
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(1, 3600),
+    type=Finite(1, 3600),
     default=30.0,
     show_default=True,
     metavar="SECONDS",
