@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from planner.model.errors import SkyplanError
 
 #: command -> (module, one-line help): the help is here so that listing commands imports none of them
@@ -28,7 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "comment": ("planner.cli.comment_cmd", "Post a diff or an audit on a pull request, or bring it up to date"),
     "offers": ("planner.cli.offers_cmd", "List the market for a request"),
     "explain": ("planner.cli.explain_cmd", "Say why this placement, why not that one, or what a code means"),
-    "synth": ("planner.cli.synth_cmd", "Write a plan's stacks as Terraform JSON"),
+    "synth": ("planner.cli.synth_cmd", "Write a plan's stacks as Terraform, JSON or HCL"),
     "apply": ("planner.cli.apply_cmd", "Make a reviewed plan real through Terraform"),
     "migrate": ("planner.cli.migrate_cmd", "Move a job as a reviewed diff says"),
     "status": ("planner.cli.status_cmd", "Show what runs, where and at what price"),
@@ -59,8 +61,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Write the identities that plan, deploy, launch and mint in an account",
     ),
     "import": ("planner.cli.import_cmd", "Make job files of SkyPilot, dstack and Slurm files"),
-    "schema": ("planner.cli.schema_cmd", "Print the JSON Schema of job files and settings"),
+    "schema": ("planner.cli.schema_cmd", "Print the JSON Schemas of what skyplan reads and writes"),
+    "completion": ("planner.cli.completion_cmd", "Print the script by which a shell completes command lines"),
 }
+
+
+#: the variable by which a shell asks for completions
+COMPLETE = "_SKYPLAN_COMPLETE"
 
 
 class _ReaderGone(Exception):
@@ -82,7 +89,20 @@ class LazyGroup(click.Group):
 
         command = import_module(COMMANDS[cmd_name][0]).command
         assert isinstance(command, click.Command)  # noqa: S101 - for the type checker
-        return command
+        return dressed(command, cmd_name)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """From the table, importing nothing."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only when a line is completed
+
+        own = click.Command.shell_complete(self, ctx, incomplete)
+        return own + [CompletionItem(n, help=text) for n, (_, text) in COMMANDS.items() if n.startswith(incomplete)]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Exit codes and examples."""
+        from planner.cli.help_text import write_rest  # noqa: PLC0415 - only when help is shown
+
+        write_rest(self, "", ctx, formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -108,6 +128,40 @@ class LazyGroup(click.Group):
         """From the table, importing nothing."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+def dressed(command: click.Command, path: str) -> click.Command:
+    """The command with all that its help says, and what its arguments are completed with; both are imported only when they are asked for."""
+    if "format_epilog" in vars(command):
+        return command
+
+    def format_epilog(ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from planner.cli.help_text import write_rest  # noqa: PLC0415 - only when help is shown
+
+        write_rest(command, path, ctx, formatter)
+
+    def format_options(ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from planner.cli.help_text import write_options  # noqa: PLC0415 - only when help is shown
+
+        write_options(command, ctx, formatter)
+
+    # click has no hook for either; a base class of all commands would have to be named in every module
+    vars(command)["format_epilog"] = format_epilog
+    if isinstance(command, click.Group):
+        inner = command.get_command
+
+        def get_command(ctx: click.Context, name: str) -> click.Command | None:
+            found = inner(ctx, name)
+            return dressed(found, f"{path} {name}") if found else None
+
+        vars(command)["get_command"] = get_command
+    else:
+        vars(command)["format_options"] = format_options
+    if COMPLETE in os.environ:
+        from planner.cli.completing import attach  # noqa: PLC0415 - only when a line is completed
+
+        attach(command, path)
+    return command
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -37,8 +37,9 @@ def command(
 ) -> int:
     """Answer "why this, why not that".
 
-    SUBJECT is a code (`skyplan explain SKY-REJ-205`, of a rule of the audit also why it matters) or a job file.  With a job file, PATTERN picks offers: an offer id, an instance type, a region or a
-    cloud, globs allowed (`p5*`, `aws:*us-east-1*`); without one, the choice and its runners-up are explained.
+    SUBJECT is a code, the beginning of codes, or a job file.  Of a code: what it means, where it appears, what to do.  With a job
+    file, PATTERN picks offers: an offer id, an instance type, a region or a cloud, globs allowed (`p5*`, `aws:*us-east-1*`); without
+    one, the choice and its runners-up are explained.
     """
     from planner.cli import view
     from planner.model.codes import CODES
@@ -47,11 +48,8 @@ def command(
         _code(CODES[subject.upper()], as_json=as_json)
         return 0
     if subject.upper().startswith("SKY-"):
-        from difflib import get_close_matches
-
-        raise click.UsageError(
-            f"no code `{subject}`; near: {', '.join(get_close_matches(subject.upper(), CODES, 3)) or 'none'}"
-        )
+        _family(subject.upper(), as_json=as_json)
+        return 0
     from datetime import UTC, datetime
 
     from planner.app import explain as explaining
@@ -80,16 +78,34 @@ def command(
     return 0
 
 
+def _family(start: str, *, as_json: bool) -> None:
+    """All codes that begin so.  Raises UsageError where there is none."""
+    from planner.cli import view
+    from planner.model.codes import CODES
+    from planner.render.explain_code import family_lines
+
+    found = [code for code in CODES.values() if code.id.startswith(start)]
+    if not found:
+        from difflib import get_close_matches
+
+        near = ", ".join(get_close_matches(start, CODES, 3)) or "none"
+        raise click.UsageError(f"no code `{start}`; near: {near}")
+    if as_json:
+        view.put_json([{"code": code.id, "meaning": code.meaning, "hint": code.hint} for code in found])
+    else:
+        click.echo("\n".join(family_lines(found)))
+
+
 def _code(code: Code, *, as_json: bool) -> None:
     from planner.app.explain_rule import rule
     from planner.cli import view
+    from planner.model.notes import note
+    from planner.render.explain_code import code_document, code_lines
     from planner.render.explain_rule import rule_document, rule_lines
 
-    found = rule(code.id)
+    found, more = rule(code.id), note(code.id)
     if as_json:
-        more = rule_document(found) if found else {}
-        view.put_json({"code": code.id, "meaning": code.meaning, "hint": code.hint, **more})
-    elif found:
-        click.echo("\n".join(rule_lines(found)))
+        words = rule_document(found) if found else {}
+        view.put_json(code_document(code, more) | words)
     else:
-        click.echo(f"{code.id}: {code.meaning}\nhint: {code.hint}")
+        click.echo("\n".join(rule_lines(found) if found else code_lines(code, more)))

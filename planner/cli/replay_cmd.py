@@ -29,7 +29,13 @@ _USD = Finite(min=0, min_open=True, max=1_000_000, max_open=True)
 
 @click.command("replay")
 @click.argument("traces", nargs=-1, required=True, metavar="TRACES...", type=click.Path(path_type=Path))
-@click.option("--policy", type=click.Choice(POLICIES), multiple=True, help="[default: all; failover is always there]")
+@click.option(
+    "--policy",
+    metavar="POLICY",
+    type=click.Choice(POLICIES),
+    multiple=True,
+    help=f"One of {', '.join(POLICIES)}.  Repeatable.  [default: all; failover is always there]",
+)
 @click.option("--checkpoint-gb", default="50", show_default=True, help="One or more, e.g. 5,50,500.")
 @click.option("--work-hours", type=_HOURS, default=24.0, show_default=True)
 @click.option("--deadline-hours", type=_HOURS, default=36.0, show_default=True, help="Length of a window.")

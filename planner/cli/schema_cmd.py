@@ -10,17 +10,18 @@ from planner.cli.options import SCHEMAS
 
 
 @click.command("schema")
-@click.argument("which", type=click.Choice(list(SCHEMAS)), required=False)
+@click.argument("which", metavar="[NAME]", type=click.Choice(list(SCHEMAS)), required=False)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     help="Write NAME.schema.json there instead: of every schema, or of the one that is named.",
 )
 def command(which: str | None, out: Path | None) -> None:
-    """Print a JSON Schema (draft 2020-12): of job files where none is named.
+    """Print the JSON Schema of that NAME (draft 2020-12): of job files where none is given.
 
-    Of files that people write: `job`, `project` (skyplan.yaml), `server` (server.yaml), `broker` (broker.yaml).  Of what skyplan
-    writes: the other ones.  Editors check files by them as they are typed; docs/editors.md shows how.
+    Of files that people write: job, project (skyplan.yaml), server (server.yaml), broker (broker.yaml).  Of what skyplan writes: plan,
+    plans (`plan --json`), diff, migration, audit, report, offers, status.  Editors check files by them as they are typed;
+    docs/editors.md shows how.
     """
     from planner.app import schemas
     from planner.cli import view
