@@ -37,9 +37,13 @@ if TYPE_CHECKING:
 ROWS: Final = 12_000
 """Of offers in one report, over all its jobs: a page of three jobs holds every offer of a market of 3,600."""
 LEAST_ROWS: Final = 100
+DETAILED: Final = 40
+"""Jobs with sections of their own, some 80 kB each: more of them make a file that nobody opens."""
 PAST_DAYS: Final = 30
 PAST_SERIES: Final = 6
 """As many lines as a chart tells apart."""
+
+_SHORT: Final = "it stands in the overview alone"
 
 Advance = Callable[[str], None]
 """Called before each piece of work, with its name."""
@@ -80,15 +84,19 @@ def run(request: Request, now: datetime, advance: Advance = lambda _: None) -> R
     moves = _moves(request.migrations)
     read, result = _planned(request, jobs, now, advance)
     rights = Rights(read.project, read.market)
-    count = len(plans) + (len(result.planned) if result else 0)
-    most = max(LEAST_ROWS, ROWS // max(count, 1))
+    made: list[tuple[PlacementPlan, str, Planned | None]] = [
+        (one.plan, one.job_file, one) for one in (result.planned if result else ())
+    ]
+    made += [(plan, file, None) for file, plan in plans]
+    most = max(LEAST_ROWS, ROWS // max(min(len(made), DETAILED), 1))
     found: list[JobReport] = []
-    for one in result.planned if result else ():
-        advance(f"gathering {one.plan.name}")
-        found.append(_of_job(one, most, rights, _past(request, read, one.plan)))
-    for file, plan in plans:
+    for plan, file, planned in made:
         advance(f"gathering {plan.name}")
-        found.append(_of_plan(plan, file, rights, _past(request, read, plan)))
+        if len(found) >= DETAILED:
+            found.append(_in_short(plan, file, planned))
+            continue
+        past = _past(request, read, plan)
+        found.append(_of_job(planned, most, rights, past) if planned else _of_plan(plan, file, rights, past))
     _check_names(found)
     if request.replan:
         advance("replanning")
@@ -176,6 +184,26 @@ def _of_plan(plan: PlacementPlan, file: str, rights: Rights, past: tuple[Pasts |
         no_rights=no_rights,
         past=past[0],
         no_past=past[1],
+    )
+
+
+def _in_short(plan: PlacementPlan, file: str, planned: Planned | None) -> JobReport:
+    found = report_market.of_placements(plan.ranked)
+    return JobReport(
+        plan=plan,
+        file=file,
+        before=planned.before if planned else "",
+        rows=found.rows,
+        feasible=found.feasible,
+        splits=found.splits,
+        whole=False,
+        reasons=plan.rejected,
+        regions=(),
+        audited=None,
+        no_rights=_SHORT,
+        past=None,
+        no_past=_SHORT,
+        detailed=False,
     )
 
 

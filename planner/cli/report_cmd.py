@@ -108,7 +108,7 @@ def _files(found: Report, out: Path | None, png: Path | None) -> list[tuple[Path
         from planner.render.png import png as drawn
         from planner.render.report_card import card, file_word
 
-        for k, job in enumerate(found.jobs):
+        for k, job in enumerate(one for one in found.jobs if one.detailed):
             path = png if len(found.jobs) == 1 else png.with_name(f"{png.stem}-{file_word(job, k)}{png.suffix}")
             files.append((path, drawn(card(found, job))))
     return files

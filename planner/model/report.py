@@ -84,6 +84,7 @@ class JobReport:
     rows        by position; `feasible` and `splits` count all there are, rows may be fewer
     whole       every feasible offer is among `rows`; a plan file holds its ranked set alone
     regions     () of a plan file
+    detailed    it has sections of its own; of a large fleet the others stand in the overview alone, with their ranked set as rows
     audited     the identities that the choice needs and what each reaches; None with `no_rights` saying why
     past        prices of the ranked set's offers; None with `no_past` saying why
     """
@@ -102,6 +103,7 @@ class JobReport:
     past: Pasts | None
     no_past: str
     moves: tuple[MigrationDiff, ...] = ()
+    detailed: bool = True
 
     @property
     def choice_row(self) -> Row | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -38,13 +39,14 @@ _SHAPES: Final = {
 
 def document(report: Report, assets: Assets) -> str:
     """The whole file."""
+    whole, report = report, replace(report, jobs=tuple(job for job in report.jobs if job.detailed))
     keys = ids(job.plan.name for job in report.jobs)
     title = f"skyplan report: {plain(report.project)}"
     if len(report.jobs) == 1:
         title = f"skyplan report: {plain(report.jobs[0].plan.name)}"
     data = report_data.embedded(report_data.document(report))
     policy = f"default-src 'none'; style-src '{digest(assets.css)}'; script-src '{digest(assets.script)}'; base-uri 'none'; form-action 'none'"
-    panels = [*([_overview(report, keys)] if len(report.jobs) != 1 else [])]
+    panels = [*([_overview(whole, keys)] if len(whole.jobs) != 1 else [])]
     panels += [_panel(job, key, report) for key, job in zip(keys, report.jobs, strict=True)]
     return "\n".join(
         [
@@ -114,6 +116,10 @@ def _overview(report: Report, keys: Sequence[str]) -> str:
         ("per hour, together", _sum(report, total=False)),
     ]
     told: list[str] = []
+    if len(keys) < len(report.jobs):
+        told.append(
+            f'<p class="note">The first {len(keys)} have sections of their own; for others give fewer jobs, or one.</p>'
+        )
     if (f := report.fleet) is not None:
         if f.one_by_one_usd is not None:
             tiles.append(("one by one it would cost", usd(f.one_by_one_usd)))

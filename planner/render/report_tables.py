@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from planner.model.report import GROUPS
@@ -238,11 +238,11 @@ def terms(ranked: Sequence[Placement], name: str) -> str:
 
 
 def jobs(report: Report, keys: Sequence[str]) -> str:
-    """All jobs in one table."""
+    """All jobs in one table; `keys` of the first of them, which have sections of their own."""
     waiting = {w.job: w for w in report.fleet.waiting} if report.fleet else {}
     rows: list[str] = []
-    for key, job in zip(keys, report.jobs, strict=True):
-        name = f'<a href="#{key}">{text(job.plan.name)}</a>'
+    for key, job in zip_longest(keys, report.jobs):
+        name = f'<a href="#{key}">{text(job.plan.name)}</a>' if key else text(job.plan.name)
         if not job.plan.ranked:
             why = waiting.get(job.plan.name)
             told = f"waits: {text(why.text)} {tag('code', why.code)}" if why else "no feasible placement"

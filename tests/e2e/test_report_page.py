@@ -221,6 +221,7 @@ def wait_for(tab: Chromium, condition: str) -> None:
 
 def test_small_tables_sort_and_filter_too(tab: Chromium, tmp_path: Path) -> None:
     tab.visit(put(tmp_path, story()))
+    tab.value("document.querySelector('#tab-j0').click()")
     table = "document.querySelector('#j0-regions table.sortable')"
     tab.value(f"{table}.tHead.rows[0].cells[4].querySelector('button').click()")
     totals = tab.value(f"[...{table}.tBodies[0].rows].map(r => Number(r.cells[4].dataset.v))")
@@ -375,6 +376,8 @@ def test_a_small_screen_scrolls_tables_and_drawings_and_not_the_page(tab: Chromi
     for tab_ in range(3):
         tab.value(f"document.querySelectorAll('[role=tab]')[{tab_}].click()")
         assert tab.value("document.documentElement.scrollWidth") <= width
+        stops = "[...document.querySelectorAll('.panel:not([hidden]) .scroll')].filter(e => (e.tabIndex === 0) !== (e.scrollWidth > e.clientWidth)).length"
+        assert tab.value(stops) == 0, "what scrolls, and nothing else, is a stop of the keyboard"
 
 
 def test_on_paper_all_jobs_are_open_without_controls_on_white(tab: Chromium, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@
 
   // small tables: sorted and filtered as they stand in the page
 
-  for (const table of doc.querySelectorAll("table.sortable")) {
+  const small = (table) => {
     const body = table.tBodies[0], rows = [...body.rows];
     const value = (column) => (at) => {
       const cell = rows[at].cells[column], told = cell.dataset.v;
@@ -92,7 +92,7 @@
     sortable(table, null, (column, down) => {
       body.append(...sorted(rows.map((_, at) => at), value(column), down).map((at) => rows[at]));
     });
-    if (!table.classList.contains("filtered") || rows.length < 4) continue;
+    if (!table.classList.contains("filtered") || rows.length < 4) return;
     const texts = rows.map((row) => row.textContent.toLowerCase());
     const count = make("output", { "aria-live": "polite" });
     const [input, label] = search("Filter", () => {
@@ -105,7 +105,7 @@
       count.value = words.length ? `${shown} of ${rows.length}` : "";
     });
     table.closest(".scroll").before(make("div", { class: "controls" }, label, count));
-  }
+  };
 
   // the market of a job
 
@@ -314,13 +314,25 @@
     };
   }
 
-  // a market is taken over when its job is looked at: ten jobs open as fast as one
+  // what scrolls can be reached by the keyboard, what does not is no stop on its way
+
+  const reach = () => {
+    for (const one of doc.querySelectorAll(".panel:not([hidden]) .scroll")) {
+      if (one.scrollWidth > one.clientWidth) one.setAttribute("tabindex", "0");
+      else one.removeAttribute("tabindex");
+    }
+  };
+  addEventListener("resize", debounced(reach));
+
+  // a job is taken over when it is looked at: forty open as fast as one
 
   const waiting = new Map(data.jobs.map((job, k) => [`j${k}`, job]));
-  const ready = (key) => {
-    const job = waiting.get(key);
-    waiting.delete(key);
-    if (job) market(job, key);
+  const taken = new Set();
+  const ready = (panel) => {
+    if (taken.has(panel.id)) return;
+    taken.add(panel.id);
+    panel.querySelectorAll("table.sortable").forEach(small);
+    if (waiting.has(panel.id)) market(waiting.get(panel.id), panel.id);
   };
 
   // one job at a time
@@ -345,7 +357,8 @@
         tab.setAttribute("aria-selected", String(at === k));
         tab.setAttribute("tabindex", at === k ? "0" : "-1");
       });
-      ready(panels[k].id);
+      ready(panels[k]);
+      reach();
       if (focus) tabs[k].focus();
     };
     const follow = () => {
@@ -376,7 +389,8 @@
     addEventListener("hashchange", follow);
     if (!follow()) open(0, false);
   } else {
-    panels.forEach((panel) => ready(panel.id));
+    panels.forEach(ready);
+    reach();
   }
 
   // the switch of colours: as the system has it, or one of the two

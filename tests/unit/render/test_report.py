@@ -428,3 +428,24 @@ def test_a_history_names_more_series_than_it_draws() -> None:
     many = replace(past(job.plan), found=past(job.plan).found * 5)
     html = page(replace(story(), jobs=(replace(job, past=many),)))
     assert "4 more series have prices" in html
+
+
+def test_a_large_fleet_has_its_last_jobs_in_the_overview_alone() -> None:
+    report = large(30, jobs=5)
+    short = replace(report, jobs=tuple(replace(job, detailed=k < 3) for k, job in enumerate(report.jobs)))
+    html = page(short)
+    assert re.findall(r'<article class="panel" id="([^"]*)"', html) == ["overview", "j0", "j1", "j2"]
+    assert [job["name"] for job in embedded(html)["jobs"]] == ["job-0", "job-1", "job-2"]
+    assert "The first 3 have sections of their own" in html
+    assert "job-4" in html
+    links = {a["href"][1:] for tag, a in Page(html).elements if tag == "a"}
+    assert links <= {a["id"] for _, a in Page(html).elements if "id" in a}
+
+
+def test_so_many_jobs_have_sections_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from planner.app import report as reporting
+
+    monkeypatch.setattr(reporting, "DETAILED", 1)
+    found = made(tmp_path, TRAIN, TRAIN.replace("name: train", "name: train-2"))
+    assert [job.detailed for job in found.jobs] == [True, False]
+    assert [r.offer_id for r in found.jobs[1].rows] == [p.offer_id for p in found.jobs[1].plan.ranked]
