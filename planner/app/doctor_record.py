@@ -107,15 +107,17 @@ def _judged(where: str, version: str | None) -> Row:
 
 def _other(text: str) -> list[Row]:
     """PostgreSQL: reached, and of this version."""
-    from planner.state.engine import open_engine, shown  # noqa: PLC0415 - sqlalchemy
+    from planner.state.engine import schema_of, shown  # noqa: PLC0415 - sqlalchemy
 
     try:
-        open_engine(text, upgrade=False, make=False).dispose()
+        version = schema_of(text)
     except MissingPart as error:
         return [from_error("record", error, "pip install 'CHECKOUT_OF_SKYPLAN[postgres]'")]
     except InputError as error:
         return [from_error("record", error)]
-    return [ok("record", shown(text))]
+    if version is None:
+        return [skipped("record", f"{shown(text)} answers, and has no record yet: `skyplan apply` makes it")]
+    return [_judged(shown(text), version)]
 
 
 def _file_system(path: Path, mounts: Path) -> str:

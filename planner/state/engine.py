@@ -67,6 +67,22 @@ def open_engine(url: str, *, upgrade: bool = True, make: bool = True, connection
     return engine
 
 
+def schema_of(url: str) -> str | None:
+    """The schema of the record there, None where the database has none yet.  Makes and changes nothing in PostgreSQL.  Raises as `open_engine`."""
+    try:
+        from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415 - slow; only with a record
+    except ImportError as error:
+        raise missing("SQLAlchemy", "record") from error
+    engine = _engine(url, make=False, connections=0)
+    try:
+        with engine.connect() as connection:
+            return _version(connection)
+    except SQLAlchemyError as error:
+        raise _refused(f"the record cannot be opened: {getattr(error, 'orig', None) or error}") from error
+    finally:
+        engine.dispose()
+
+
 def _engine(url: str, *, make: bool, connections: int) -> Engine:
     from sqlalchemy import create_engine, event  # noqa: PLC0415 - slow; only with a record
     from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
