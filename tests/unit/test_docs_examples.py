@@ -108,6 +108,8 @@ def problem_of(words: list[str], *, whole: bool) -> str:
     context = click.Context(command, info_name=command.name)
     try:
         given, left, _ = command.make_parser(context).parse_args(rest)
+    except click.BadOptionUsage as error:  # in a line of text an option may be named without its value
+        return error.format_message() if whole else ""
     except click.UsageError as error:
         return error.format_message()
     if left and not command.allow_extra_args:
@@ -153,6 +155,8 @@ def test_every_command_line_of_the_pages_exists_with_its_flags() -> None:
         ("state restore record.sqlite", True, False),
         ("plam jobs/train.yaml", True, False),
         ("COMMAND --help", False, True),
+        ("diff --terraform-plan", False, True),
+        ("diff --terraform-plan", True, False),
         ("schema project", True, True),
         ("schema projects", True, False),
         ("diff a b c", True, False),
