@@ -135,7 +135,9 @@ def post(request: Request, forge: Forge, patience: Patience, now: datetime, *, b
         except Gone:
             continue
         if verdict.what not in {What.SUPERSEDED, What.SKIPPED}:
-            _settle(forge, there, request.behavior, now, tally)
+            kept = _settle(forge, there, request.behavior, now, tally)
+            if kept is not None and at is not None and kept.id != at.id:
+                tally.notes.append("a later run wrote its comment meanwhile; that one stays")
         return _done(verdict.what, draft, at, tally, forge)
     raise _not_settled()
 
@@ -209,11 +211,11 @@ def _all(comments: Iterable[Comment]) -> list[Comment]:
     return list({c.id: c for c in comments}.values())
 
 
-def _settle(forge: Forge, there: list[Comment], behavior: Behavior, now: datetime, tally: _Tally) -> None:
-    """One stays: the latest.  A failure here is told and fails nothing: the comment stands."""
+def _settle(forge: Forge, there: list[Comment], behavior: Behavior, now: datetime, tally: _Tally) -> Comment | None:
+    """One stays: the latest, which is told.  A failure here is told and fails nothing: the comment stands."""
     keep = comment_decide.latest(there, now)
     if behavior is Behavior.NEW or keep is None:
-        return
+        return None
     for other in there:
         if other.id == keep.id:
             continue
@@ -226,6 +228,7 @@ def _settle(forge: Forge, there: list[Comment], behavior: Behavior, now: datetim
                 tally.hidden.append(other.url or str(other.id))
         except (ForgeError, TooLong) as error:
             tally.notes.append(f"an earlier comment stays as it is: {error}")
+    return keep
 
 
 def _folded(comment: Comment, longest: int) -> str:

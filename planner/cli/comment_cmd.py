@@ -121,6 +121,10 @@ def _read(file: Path) -> bytes:
     from planner.model.errors import InputError
 
     if str(file) == "-":
+        if sys.stdin.isatty():
+            raise click.UsageError(
+                "give a FILE, or pipe a text in: `skyplan diff … --format markdown | skyplan comment`"
+            )
         return sys.stdin.buffer.read(LARGEST + 1)
     try:
         with file.open("rb") as text:

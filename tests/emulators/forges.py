@@ -35,6 +35,7 @@ class Trouble:
 
     happens   the request is carried out all the same
     dropped   no answer at all: the connection ends
+    held      the answer waits until this is set
     """
 
     method: str
@@ -46,6 +47,7 @@ class Trouble:
     happens: bool = False
     dropped: bool = False
     raw: bytes | None = None
+    held: threading.Event | None = None
 
 
 @dataclass
@@ -284,6 +286,8 @@ def served(forge: Forge) -> Iterator[Forge]:
                 answer = None
                 if trouble is None or trouble.happens:
                     answer = forge.answer(asked, parse_qs(parts.query))
+            if trouble and trouble.held:
+                trouble.held.wait(30)
             if trouble and trouble.dropped:
                 self.close_connection = True
                 return

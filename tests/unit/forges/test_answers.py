@@ -73,6 +73,15 @@ def test_a_wait_longer_than_a_pipeline_can_bear_is_told_at_once(github: Desk, he
     assert github.waits == []
 
 
+def test_githubs_primary_limit_is_waited_for_where_it_ends_soon(github: Desk) -> None:
+    headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(NOW.timestamp()) + 20)}
+    github.forge.troubles = [
+        Trouble("GET", ANY, status=403, body={"message": "API rate limit exceeded"}, headers=headers)
+    ]
+    assert github.post(body()).what is What.CREATED
+    assert github.waits == [20.5]
+
+
 def test_githubs_two_kinds_of_403_are_told_apart(github: Desk) -> None:
     slow = {"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}
     github.forge.troubles = [Trouble("GET", ANY, status=403, body=slow, times=2)]

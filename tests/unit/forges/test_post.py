@@ -185,7 +185,6 @@ def test_of_doubles_the_newest_stays(at: Desk, behavior: str) -> None:
 def test_two_runs_at_once_end_with_one_comment(at: Desk, behavior: str) -> None:
     """Case 17: both looked before either wrote."""
     gate = threading.Barrier(2, timeout=20)
-    arrived = threading.local()
 
     def before(asked: Asked) -> None:
         if asked.method == "POST" and "/graphql" not in asked.path:
@@ -201,10 +200,21 @@ def test_two_runs_at_once_end_with_one_comment(at: Desk, behavior: str) -> None:
         run.start()
     for run in runs:
         run.join()
-    del arrived
     shown = [b for b in at.there() if not read_hidden(b).outdated]
     assert len(done) == 2
     assert [read_hidden(b).valid_at for b in shown] == [LATE]
+
+
+def test_a_later_run_that_writes_in_between_keeps_its_place(at: Desk) -> None:
+    def before(asked: Asked) -> None:
+        if asked.method == "POST" and "/graphql" not in asked.path and len(at.forge.place(REPO, NUMBER)) == 0:
+            at.forge.write((REPO, NUMBER), body("later", at=LATE), at.me)
+
+    at.forge.before = before
+    done = at.post(body("earlier", at=MID))
+    assert (done.what, len(done.hidden)) == (What.CREATED, 1)
+    assert any("that one stays" in n for n in done.notes)
+    assert ["later" in b for b in at.there() if not read_hidden(b).outdated] == [True]
 
 
 def test_only_on_change_posts_nothing_new_but_brings_what_is_there_up_to_date(at: Desk) -> None:
@@ -231,6 +241,17 @@ def test_a_create_that_happened_without_an_answer_is_not_made_again(at: Desk) ->
     assert done.what is What.CREATED
     assert len(at.there()) == 1
     assert "no answer" in done.notes[0]
+
+
+def test_a_slow_create_that_did_happen_is_not_made_again(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.forges.rest.TIMEOUT_SECONDS", 0.5)
+    held = threading.Event()
+    at.forge.troubles = [Trouble("POST", CREATE, happens=True, held=held, dropped=True)]
+    try:
+        assert at.post(body()).what is What.CREATED
+    finally:
+        held.set()
+    assert len(at.there()) == 1
 
 
 def test_a_create_that_did_not_happen_is_made_again(at: Desk) -> None:
