@@ -122,7 +122,6 @@ def table(
         "\n</tbody>",
         class_=css or None,
         id=name or None,
-        data_kinds=kinds or None,
     )
     return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
