@@ -150,7 +150,11 @@ def git(folder: Path) -> list[Row]:
     version = _said(("git", "--version"), os.environ, folder).strip()
     if not version.startswith("git version"):
         return [fail("git", "there is no git", "install git: `skyplan diff --base` and reviews need it")]
-    if _said(("git", "rev-parse", "--is-inside-work-tree"), os.environ, folder).strip() != "true":
+    inside = _said(("git", "rev-parse", "--is-inside-work-tree"), os.environ, folder).strip()
+    if "dubious ownership" in inside:  # a checkout of another user's, as in containers of CI
+        fact = "git does not read this repository, which belongs to another user"
+        return [fail("git", fact, f"git config --global --add safe.directory {folder}")]
+    if inside != "true":
         return [warn("git", "this folder is in no git repository: plans are reviewed in one", "git init")]
     ignored = _said(("git", "check-ignore", ".skyplan/record.sqlite"), os.environ, folder).strip()
     if not ignored:

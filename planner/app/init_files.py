@@ -73,7 +73,7 @@ def modeline(schema: str) -> str:
 
 def scalar(text: str) -> str:
     """A text as YAML, quoted where it would be read as something else."""
-    if re.fullmatch(r"[A-Za-z0-9_./@-]+", text) and yaml.safe_load(text) == text:
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_./@-]*", text, re.ASCII) and yaml.safe_load(text) == text:
         return text
     return json.dumps(text)
 

@@ -261,6 +261,19 @@ def test_git_that_would_commit_the_record(here: Path) -> None:
     assert only(doctor_tools.git(here)).state is State.OK
 
 
+def test_git_that_does_not_read_anothers_repository(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = (
+        "case $1 in --version) echo git version 2.39.5;; *) echo fatal: detected dubious ownership >&2; exit 128;; esac"
+    )
+    monkeypatch.setenv("PATH", program(tmp_path, "git", says)["PATH"])
+    row = only(doctor_tools.git(here))
+    assert (row.state, row.mend) == (State.FAIL, f"git config --global --add safe.directory {here}")
+    (tmp_path / "git").unlink()
+    assert "there is no git" in only(doctor_tools.git(here)).fact
+
+
 # files
 
 
