@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -248,13 +249,21 @@ def test_a_dangling_link_is_no_empty_place(repo: Path, run: Run) -> None:
     assert not (repo.parent / "nowhere.yaml").exists()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_cannot_be_written_leaves_nothing_behind(repo: Path, run: Run) -> None:
+@pytest.mark.parametrize("shut", ["schemas", "."])
+def test_a_folder_that_cannot_be_written_leaves_nothing_behind(repo: Path, shut: str) -> None:
+    plainly = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"] if os.geteuid() == 0 else []
+    if plainly and not shutil.which("setpriv"):
+        pytest.skip("root may write anywhere, and there is no setpriv")
     (repo / "schemas").mkdir()
-    (repo / "schemas").chmod(stat.S_IRUSR | stat.S_IXUSR)
-    before = tree(repo)
-    assert run("init")[0] == 1
-    assert tree(repo) == before
+    (repo / shut).chmod(stat.S_IRUSR | stat.S_IXUSR)
+    before = sorted(p.relative_to(repo).as_posix() for p in repo.rglob("*"))
+    words = [*plainly, sys.executable, "-c", "from planner.cli.entry import run; run()", "init"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=repo, env=env, capture_output=True, text=True, check=False)
+    (repo / shut).chmod(stat.S_IRWXU)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Permission denied" in done.stderr
+    assert sorted(p.relative_to(repo).as_posix() for p in repo.rglob("*")) == before
 
 
 def test_where_one_file_fails_no_folder_stays(repo: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
