@@ -125,7 +125,7 @@ def taken_apart(text: str, file: str, book: Book) -> Script:
     """The script's lines, sorted into what Slurm reads and what the shell runs."""
     script = Script()
     body: list[str] = []
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         at = Location(file, number, 1)
         if line.startswith("#SBATCH"):
             (script.late if any(runs(one) for one in body) else script.options).extend(_options(line, at, book))

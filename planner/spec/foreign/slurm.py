@@ -13,7 +13,7 @@ from planner.model.diagnostic import Location
 from planner.spec.foreign import common
 from planner.spec.foreign.scripts import Shape
 from planner.spec.foreign.slurm_body import body
-from planner.spec.foreign.slurm_gpus import gpus
+from planner.spec.foreign.slurm_gpus import ASKING, gpus
 from planner.spec.foreign.slurm_left import LEFT
 from planner.spec.near import did_you_mean
 from planner.spec.secret import shown
@@ -63,6 +63,7 @@ def batch(job: Job, root: Part, script: Script, file_name: str) -> None:
     common.name(job, name, file_name, root.at)
     _nodes(job, root)
     tasks = _tasks(job, root)
+    _late(job, root, script)
     count = gpus(job, root, tasks)
     _sizes(job, root, tasks, count)
     limit = _time(job, root)
@@ -86,6 +87,14 @@ def batch(job: Job, root: Part, script: Script, file_name: str) -> None:
         if not set(part.leaves()) <= book.taken:
             hint = did_you_mean(key, FIELDS) or "see the sbatch manual"
             part.refuse(f"--{key} is no option of sbatch that is known", hint, "SKY-SPEC-102")
+
+
+def _late(job: Job, root: Part, script: Script) -> None:
+    """GPUs that are asked for only where Slurm does not read it: the error stands there."""
+    late = next((line for line in script.late if line.name in ASKING), None)
+    if late is not None and not any(root.get(key) for key in ASKING):
+        why = f"--{late.name} stands below the first command, where Slurm does not read it: the script asks for no GPU"
+        job.book.error(late.at, why, "move it up, above every command", "SKY-SPEC-103")
 
 
 def _count(part: Part | None) -> int | None:

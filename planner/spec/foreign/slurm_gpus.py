@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from planner.spec.foreign.common import Job
     from planner.spec.foreign.shelf import Shelf
 
+#: the options that ask for GPUs
+ASKING: Final = ("gres", "gpus", "gpus-per-node", "gpus-per-task")
 _ASKED: Final = re.compile(r"gpu(?::([A-Za-z0-9][\w.-]*))??(?::(\d+))?(?:\(.*\))?", re.ASCII)
 #: NVIDIA's names of slices, such as 1g.10gb or a100_3g.20gb
 _SLICE: Final = re.compile(r"\d+g\.\d+gb", re.IGNORECASE)

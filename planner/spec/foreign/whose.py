@@ -60,7 +60,7 @@ def whose(text: str, file: str) -> Whose:
     """Whose file it is."""
     script = sbatch.is_script(text)
     ours = _SURELY_OURS.search(text) is not None
-    if script and (text.startswith("#!") or not ours):
+    if script and (text.removeprefix("\ufeff").startswith("#!") or not ours):
         return Whose("slurm")
     return Whose(None) if ours else _of_yaml(text, file)
 

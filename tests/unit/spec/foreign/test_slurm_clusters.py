@@ -205,3 +205,13 @@ def test_a_key_that_a_script_sets_by_name_is_a_secret(line: str, refused: bool):
 def test_nodes_that_may_need_a_fabric_are_told():
     assert "resources.interconnect_sensitive" in unsaid(one(script("--gpus-per-node=l4:1", "-N 2")))
     assert "resources.interconnect_sensitive" not in unsaid(one(script("--gpus-per-node=l4:1")))
+
+
+def test_gpus_that_are_asked_for_below_the_first_command_are_told_there():
+    line, says = error_of("#!/bin/bash\nset -e\n#SBATCH --gres=gpu:l4:1\npython a.py\n")
+    assert line == 3
+    assert "below the first command" in says
+
+
+def test_a_mark_of_byte_order_is_no_command():
+    assert accelerators(one("\ufeff" + script("--gres=gpu:l4:1"))) == ["L4:1"]
