@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib.util import find_spec
 
 import click
 from site_markdown import cell, code, page, table
 
 from planner.cli.entry import COMMANDS, main
+from planner.cli.examples import EXAMPLES
 
 PREFIX = "SKYPLAN"
 
@@ -96,17 +96,13 @@ def _command(path: tuple[str, ...], command: click.Command) -> list[str]:
 
 
 def _examples(path: tuple[str, ...]) -> list[str]:
-    if find_spec("planner.cli.examples") is None:
-        return []
-    from planner.cli.examples import EXAMPLES  # noqa: PLC0415 - read when pages are made
-
     found = EXAMPLES.get(" ".join(path), ())
     if not found:
         return []
-    lines = ["**Examples**" if len(path) > 1 else "## Examples", ""]
-    for line, says in found:
-        lines += [f"{cell(says)}:", "", "```text", line, "```", ""]
-    return lines
+    lines = ["**Examples**" if len(path) > 1 else "## Examples", "", "```sh"]
+    for example in found:
+        lines += [f"# {example.what}", f"skyplan {example.line}", ""]
+    return [*lines[:-1], "```", ""]
 
 
 def _prose(text: str) -> list[str]:
