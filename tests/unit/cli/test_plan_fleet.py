@@ -14,6 +14,8 @@ import pytest
 from planner.cli.entry import call
 from planner.spec.schema_plan import plans_schema
 
+pytest.importorskip("highspy", reason="the example's figures are the solver's (extra `fleet`)")
+
 ROOT = Path(__file__).parents[3]
 Run = Callable[..., tuple[int, str, str]]
 WAITS = "segmenter"
