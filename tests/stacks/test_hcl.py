@@ -249,6 +249,16 @@ def test_the_root_hands_on_what_apply_hands_on(placed) -> None:
     assert re.search(rf'= module\.access\.launch\["{re.escape(key)}[^"]*"\]\.subnet_id$', main, re.MULTILINE)
 
 
+def test_the_root_module_is_what_the_page_shows(placed) -> None:
+    """docs/terraform.md has one of a job on AWS; the key of the launch is the placement's."""
+    page = (Path(__file__).parents[2] / "docs" / "terraform.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r'```terraform title="terraform/job-train/main.tf"\n(.*?)```', page, re.DOTALL)
+    rendered = placed(Cloud.AWS)
+    documents = {"network": rendered.net, "access": rendered.acc, "compute": rendered.cmp}
+    made = hcl_root.root_files(documents, rendered.case.compute)["main.tf"].removeprefix(f"{hcl.HEADER}\n")
+    assert re.sub(r'launch\["[^"]*"\]', 'launch["g4dn.xlarge/use1-az4"]', made) == shown
+
+
 @terraform_only
 @pytest.mark.parametrize("part", ["net", "acc", "cmp"])
 def test_the_real_provider_finds_nothing_wrong(placed, tmp_path: Path, part: str) -> None:

@@ -251,3 +251,22 @@ def test_files_of_all_or_of_one(tmp_path: Path, capsys: pytest.CaptureFixture[st
     capsys.readouterr()
     assert call(["schema"]) == 0
     assert json.loads(capsys.readouterr().out) == PUBLISHED["job"]
+
+
+def test_a_checker_that_is_not_ours_takes_the_files(tmp_path: Path) -> None:
+    """As docs/editors.md has it run before a commit; of a file with several jobs it reads none."""
+    assert call(["schema", "--out", str(tmp_path)]) == 0
+    program = [sys.executable, "-m", "check_jsonschema"]
+    schemas_ = sorted(tmp_path.glob("*.schema.json"))
+    jobs = [p for p in sorted((ROOT / "examples" / "jobs").glob("*.yaml")) if "\n---" not in p.read_text("utf-8")]
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("name: x\nresources: {acelerators: H100}\n")
+    for arguments, code in (
+        (["--check-metaschema", *schemas_], 0),
+        (["--schemafile", tmp_path / "job.schema.json", *jobs], 0),
+        (["--schemafile", tmp_path / "project.schema.json", ROOT / "examples" / "skyplan.yaml"], 0),
+        (["--schemafile", tmp_path / "plans.schema.json", *PLAN_FILES], 0),
+        (["--schemafile", tmp_path / "job.schema.json", bad], 1),
+    ):
+        done = subprocess.run([*program, *map(str, arguments)], capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
