@@ -1,4 +1,4 @@
-"""Every code that skyplan can print, out of the one table of codes."""
+"""Every code that skyplan can print, out of the table of codes and what `skyplan explain` says of each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from site_markdown import cell, page
 
 from planner.iam.audit.registry import RULES
 from planner.model.codes import CODES
+from planner.model.notes import note
 
 FAMILIES = {
     "SPEC": "Job files and skyplan.yaml",
@@ -32,13 +33,17 @@ def pages() -> dict[str, str]:
 
 
 def _entry(code: str) -> list[str]:
-    row = CODES[code]
-    notes = getattr(row, "notes", "") or ""
-    lines = [f"### {code}", "", f"{cell(row.meaning)[:1].upper()}{cell(row.meaning)[1:]}.", ""]
-    if row.hint:
+    row, told = CODES[code], note(code)
+    lines = [f"### {code}", "", f"**{cell(_sentence(row.meaning))}**", ""]
+    if told:
+        lines += [cell(told.means), "", f"*What to do*: {cell(told.do)} Hint: {cell(row.hint)}.", ""]
+        lines += [f"*Where*: {cell(told.where)}.", "", "```text", f"{told.example} [{code}]", "```", ""]
+    else:
         lines += [f"*What to do*: {cell(row.hint)}.", ""]
-    for note in [notes] if isinstance(notes, str) else notes:
-        lines += [cell(note), ""] if note else []
     if code in RULES:
         lines += [f"Why it matters, with a failing and a passing example: [the rule](../rules/{code}.md).", ""]
     return lines
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import click
 from site_markdown import cell, code, page, table
 
+from planner.cli import help_text
 from planner.cli.entry import COMMANDS, main
 from planner.cli.examples import EXAMPLES
 
@@ -92,6 +93,15 @@ def _command(path: tuple[str, ...], command: click.Command) -> list[str]:
     if options:
         rows = [(_names(o), cell(_sentence(o)), code(_default(o, context))) for o in options]
         lines += table(("option", "what it does", "default"), rows)
+    called = click.Context(command, info_name=path[-1], auto_envvar_prefix="_".join((PREFIX, *path)).upper())
+    named = " ".join(path)
+    for title, head, found in (
+        ("Exit codes", "code", help_text.exit_codes(command, named)),
+        ("Environment", "variable", help_text.environment(command, named, called)),
+        ("Files", "file", help_text.files(command, named)),
+    ):
+        if found:
+            lines += [f"**{title}**", "", *table((head, "what it says"), [(code(n), cell(says)) for n, says in found])]
     return lines + _examples(path)
 
 
@@ -99,7 +109,7 @@ def _examples(path: tuple[str, ...]) -> list[str]:
     found = EXAMPLES.get(" ".join(path), ())
     if not found:
         return []
-    lines = ["**Examples**" if len(path) > 1 else "## Examples", "", "```sh"]
+    lines = ["**Examples**", "", "```sh"]
     for example in found:
         lines += [f"# {example.what}", f"skyplan {example.line}", ""]
     return [*lines[:-1], "```", ""]
@@ -131,7 +141,7 @@ def _names(option: click.Option) -> str:
 
 def _sentence(option: click.Option) -> str:
     parts = [option.help or ""]
-    if option.multiple:
+    if option.multiple and not re.search("Repeatable|several times", option.help or ""):
         parts.append("May be given several times.")
     if option.required:
         parts.append("Required.")

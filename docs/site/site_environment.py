@@ -1,6 +1,6 @@
 """Environment variables: those of options out of the command line, the others from the table here.
 
-A test (tests/unit/test_docs_reference.py) holds the table complete against the names that the code reads.
+A test (tests/unit/test_docs_examples.py) holds the table complete against the names that the code reads.
 """
 
 from __future__ import annotations
@@ -8,19 +8,16 @@ from __future__ import annotations
 from site_commands import variables
 from site_markdown import cell, page, table
 
+from planner.cli.help_text import VARIABLES
+
 READ: dict[str, str] = {
-    "SKYPLAN_DATABASE_URL": "The record: `postgresql://user@host/name` or `sqlite:///FILE`. Default: `.skyplan/record.sqlite`.",
-    "SKYPLAN_TERRAFORM": "Which Terraform or OpenTofu to start. Default: `terraform` or `tofu` on PATH, then the extra `terraform`.",
-    "SKYPLAN_CDK": "`cdktf` or `cdktn`: which of the two to use where both are installed.",
     "SKYPLAN_NODE": "The Node that the CDK starts. Then `JSII_NODE`, the extra `node`, a `node` on PATH.",
     "SKYPLAN_JOIN_SECRET": "The secret that seals the rendezvous of nodes in several clouds.",
-    "SKYPLAN_COOKIE_KEY": "`skyplan serve`: 32 characters or more; people stay signed in over a restart.",
-    "SKYPLAN_OIDC_CLIENT_SECRET": "`skyplan serve`: for issuers of sign-ins that want a secret.",
     "NO_COLOR": "Set to anything: no colours.",
     "FORCE_COLOR": "Set to anything: colours where stdout is no terminal, too.",
     "GITHUB_STEP_SUMMARY": "`skyplan diff --step-summary` appends to the file that it names.",
 }
-"""What programs of ours read that is no option of a command."""
+"""What programs of ours read that is no option of a command, beside what `--help` tells (`planner.cli.help_text.VARIABLES`)."""
 
 CI: dict[str, str] = {
     "SKYPLAN_SOURCE": "GitLab: from what pip installs skyplan.",
@@ -51,6 +48,7 @@ def pages() -> dict[str, str]:
         (f"`{name}`", f"`{calls[0][1]}`", ", ".join(f"[{c}](commands/{c.split()[0]}.md)" for c, _ in calls))
         for name, calls in sorted(short.items())
     ]
+    told = {name: says for name, (says, _) in VARIABLES.items()} | READ
     return {
         "reference/environment.md": page(
             "Environment",
@@ -61,7 +59,7 @@ def pages() -> dict[str, str]:
             "",
             "## Read by the programs",
             "",
-            *table(("variable", "what it does"), [(f"`{n}`", cell(says)) for n, says in READ.items()]),
+            *table(("variable", "what it does"), [(f"`{n}`", cell(says)) for n, says in told.items()]),
             "Credentials are never skyplan's: Terraform's providers and the clouds' libraries take theirs from the environment as they always do.",
             "",
             "## In pipelines",

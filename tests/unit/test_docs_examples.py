@@ -18,6 +18,7 @@ import yaml
 from catalog.load import load_words
 from planner.app.schemas import published
 from planner.cli.entry import COMMANDS, main
+from planner.cli.help_text import VARIABLES
 from planner.model.codes import CODES
 from planner.model.diagnostic import Diagnostic, Severity
 from planner.model.project import Project
@@ -226,7 +227,7 @@ def test_every_variable_that_the_programs_read_is_in_the_reference(monkeypatch: 
     protocol = (pages.DOCS / "job-protocol.md").read_text("utf-8") + (pages.DOCS / "node-credentials.md").read_text(
         "utf-8"
     )
-    known = {*READ, *NODES, *CI, *variables(), *re.findall(r"SKYPLAN_[A-Z_]+", protocol)}
+    known = {*VARIABLES, *READ, *NODES, *CI, *variables(), *re.findall(r"SKYPLAN_[A-Z_]+", protocol)}
     assert read - known == set()
     assert {name for name in {*READ, *CI} if name.startswith("SKYPLAN_")} <= read, "the table names what nobody reads"
 
