@@ -94,13 +94,16 @@ def draft_of(request: Request, now: datetime) -> Draft:
             f"its hidden line is tagged `{given.tag}`, and --tag says `{request.tag}`",
             "leave --tag out, or give the same to `skyplan diff`",
         )
-    refuse_text(text, origin=request.origin)
+    tag = request.tag or (given.tag if given else TAG)
+    refuse_text(f"{tag}\n{text}", origin=request.origin)
     text = without_ids(text)
+    if without_ids(tag) != tag:
+        raise _unfit(request, "its tag holds an account's number or id", "anybody can read it in the comment's source")
     try:
         at = comment_decide.dated(request.valid_at, request.asked_at, given.valid_at if given else "", now=now)
         hidden = Hidden(
             kind=given.kind if given else kind_of(text),
-            tag=request.tag or (given.tag if given else TAG),
+            tag=tag,
             valid_at=at,
         )
         hidden_line(hidden)

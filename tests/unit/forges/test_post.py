@@ -370,6 +370,8 @@ def test_no_note_gives_gitlab_an_order(gitlab: Desk) -> None:
         ("words", {"tag": "a--b"}, "is no tag"),
         ("words", {"tag": 'a" valid-at="2099'}, "is no tag"),
         ("words", {"valid_at": "soon"}, "soon"),
+        ("words", {"tag": "prod-123456789012"}, "account's number"),
+        (body("x", tag="6f1c2d3e-aaaa-bbbb-cccc-0123456789ab"), {}, "account's number"),
     ],
 )
 def test_what_cannot_be_posted_is_said_before_anything_is_asked(at: Desk, text: str, asked: dict, why: str) -> None:
