@@ -185,9 +185,16 @@ def run_page(
     return ran
 
 
-def _run(command: Command, folder: Path, surroundings: dict[str, str]) -> None:
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", command.text],
+def printed(line: str, folder: Path) -> str:
+    """What a command prints on stdout, run as a page's are; it must end with 0."""
+    done = _bash(line, folder, environment(folder.parent / "home", {}))
+    assert done.returncode == 0, f"{line}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def _bash(line: str, folder: Path, surroundings: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", line],
         cwd=folder,
         env=surroundings,
         capture_output=True,
@@ -196,6 +203,10 @@ def _run(command: Command, folder: Path, surroundings: dict[str, str]) -> None:
         timeout=300,
         check=False,
     )
+
+
+def _run(command: Command, folder: Path, surroundings: dict[str, str]) -> None:
+    done = _bash(command.text, folder, surroundings)
     where = f"{command.block.where}: {command.text.strip()}"
     wanted = int(command.block.marks.get("exit", "0"))
     assert done.returncode == wanted, f"{where}\nexit {done.returncode}, not {wanted}\n{done.stdout}{done.stderr}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -63,6 +64,24 @@ def test_a_task_does_what_it_says(page: Path, tmp_path: Path) -> None:
         b for b in pages.blocks(page) if b.language in {"console", "sh"} and not {"not run", "needs"} & b.marks.keys()
     ]
     assert ran >= len(whole)
+
+
+def test_the_page_of_fleets_tells_of_the_example_what_the_program_tells(tmp_path: Path) -> None:
+    folder = tmp_path / "fleet"
+    shutil.copytree(pages.ROOT / "examples/fleet", folder)
+    page = pages.DOCS / "fleets.md"
+    assert pages.run_page(page, folder) >= 1
+    if not importlib.util.find_spec("highspy"):
+        pytest.skip("the extra `fleet` is not installed: another total")
+    shutil.rmtree(folder / "plans")  # of the page's own commands
+    shown = next(b.text for b in pages.blocks(page) if b.language == "text" and b.text.startswith("fleet "))
+    told = pages.printed("skyplan plan jobs/*.yaml", folder)
+    missing = [line for line in _without_versions(shown) if line not in _without_versions(told)]
+    assert missing == []
+
+
+def _without_versions(text: str) -> list[str]:
+    return [re.sub(r"HiGHS [0-9.]+", "HiGHS", line.rstrip()) for line in text.splitlines()]
 
 
 def test_whatever_is_not_run_says_why() -> None:
