@@ -103,7 +103,7 @@ def examine(
         try:
             number, found = done.get(timeout=0.05)
         except Empty:
-            late = [n for n, at in begun.items() if n not in rows and clock() - at > seconds]
+            late = [n for n, at in begun.copy().items() if n not in rows and clock() - at > seconds]
             for n in late:
                 rows[n] = (_late(checks[n].name, seconds),)
                 gate.release()  # its thread keeps its place for good: the others go on

@@ -83,7 +83,7 @@ def test_rows_come_in_the_order_of_their_checks_and_none_hides_another() -> None
 
     def falls() -> list[Row]:
         began.wait(60)
-        raise ZeroDivisionError("by\nought")
+        raise ZeroDivisionError("by\nnought")
 
     def refuses() -> list[Row]:
         raise errors_map.no_credentials("none")
