@@ -5,6 +5,9 @@
 #
 # Exits 0 where nothing changes, 2 where there is something to review or the audit finds something, 1 on an error.  A comment is written where a token is set
 # (GITHUB_TOKEN or GITLAB_TOKEN) and the pipeline is of a pull request.  Needs skyplan and terraform on PATH, and credentials that may read the state.
+#
+# With a `backend` in skyplan.yaml: BACKEND_CONFIG=FILE holds what all states share (bucket, region), and each job's state is STATE_PREFIX/job-NAME.tfstate,
+# given as the backend's argument STATE_NAME (default: key, which s3 and azurerm take; gcs: prefix).
 set -euo pipefail
 
 base=${BASE:?the revision to compare with, such as origin/main}
@@ -27,7 +30,11 @@ fi
 found=()
 for job in "$@"; do
   folder=$out/terraform/job-$job
-  "$terraform" -chdir="$folder" init -input=false -no-color >"$out/$job.init.log"
+  init=(-input=false -no-color)
+  if [ -n "${BACKEND_CONFIG:-}" ]; then
+    init+=(-backend-config="$(realpath "$BACKEND_CONFIG")" -backend-config="${STATE_NAME:-key}=${STATE_PREFIX:-skyplan}/job-$job.tfstate")
+  fi
+  "$terraform" -chdir="$folder" init "${init[@]}" >"$out/$job.init.log" || { tail -n 40 "$out/$job.init.log" >&2; exit 1; }
   code=0
   "$terraform" -chdir="$folder" plan -input=false -no-color -detailed-exitcode -out=tfplan >"$out/$job.plan.log" || code=$?
   if [ "$code" -eq 1 ]; then

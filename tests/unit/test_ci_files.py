@@ -23,6 +23,7 @@ import yaml
 
 from planner.render.comment import read_hidden
 from tests.emulators import forges
+from tests.emulators import terraform as machine
 from tests.unit.forges.desk import NUMBER, REPO, TOKEN
 
 ROOT = Path(__file__).parents[2]
@@ -647,6 +648,30 @@ def test_a_plain_pipeline_shows_terraforms_plan_and_ends_with_2(repository: Repo
     assert "aws_s3_bucket.old" in done.stdout
     assert "hunter2" not in done.stdout + done.stderr
     assert "hunter2" not in (repository.folder / ".skyplan" / "review" / "diff.md").read_text()
+
+
+def test_a_plain_pipeline_names_each_jobs_state(repository: Repository, tmp_path: Path) -> None:
+    (repository.folder / "state.hcl").write_text('bucket = "acme-tfstate"\n')
+    assert pipeline(repository, tmp_path, BACKEND_CONFIG="state.hcl", STATE_PREFIX="acme").returncode == 2
+    asked = (tmp_path / "asked").read_text()
+    config = repository.folder.resolve() / "state.hcl"
+    assert f"init -input=false -no-color -backend-config={config} -backend-config=key=acme/job-train.tfstate\n" in asked
+
+
+@pytest.mark.terraform
+@pytest.mark.skipif(machine.missing(aws=False) is not None, reason=str(machine.missing(aws=False)))
+def test_a_plain_pipeline_under_a_real_terraform(repository: Repository, tmp_path: Path) -> None:
+    """With a provider that serves AWS' schema in the real one's place: what Terraform plans is real, what AWS would say is not asked."""
+    change(repository)
+    ready = machine.prepare(tmp_path / "terraform", stubs={"aws": machine.SCHEMAS / "aws.json.gz"})
+    kept = {k: v for k, v in ready.environment.items() if k.startswith(("TF_", "SKYPLAN_TERRAFORM", "CHECKPOINT_"))}
+    done = repository.start(["bash", str(REVIEW)], BASE="main", STUB_LOG=str(tmp_path / "cloud"), **kept)
+    assert done.returncode == 2, done.stderr
+    found = json.loads((repository.folder / ".skyplan" / "review" / "diff.json").read_text())
+    planned = json.dumps(found["terraform"])
+    assert "module.network" in planned
+    assert "module.compute" in planned
+    assert (repository.folder / ".skyplan" / "review" / "train.json").stat().st_mode & 0o077 == 0
 
 
 def test_a_plain_pipeline_with_a_token_comments(repository: Repository, github: forges.Forge, tmp_path: Path) -> None:
