@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -14,6 +16,19 @@ from planner.spec.together import disagreements, unfillable
 from tests.unit.spec.spec_words import JOB, documents_of, job_of, jobs_of, project_of, with_
 
 _JOBS, _PROJECTS = Draft202012Validator(job_schema()), Draft202012Validator(project_schema())
+
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "fleet"
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLE.glob("jobs/*.yaml")), ids=lambda file: file.stem)
+def test_the_example_fleet_is_without_a_problem(file: Path) -> None:
+    project, problems = project_of((EXAMPLE / "skyplan.yaml").read_text(encoding="utf-8"))
+    assert problems == ()
+    text = file.read_text(encoding="utf-8")
+    jobs, diagnostics = jobs_of(text, project)
+    assert (diagnostics, len(jobs)) == ((), len(documents_of(text)))
+    assert [error.message for document in documents_of(text) for error in _JOBS.iter_errors(document)] == []
 
 
 def member(name: str, *lines: str) -> str:
