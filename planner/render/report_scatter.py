@@ -7,8 +7,9 @@ linked to their rows.  The script finds the nearest point by the scale that the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from planner.render.plot_svg import number, ticks
@@ -23,6 +24,9 @@ WIDE_RANGE: Final = 12.0
 """Largest over least beyond which a scale is logarithmic: half of the points would lie in its first tenth."""
 _ROOM: Final = 0.04
 _LETTERS: Final = 60
+_LINE: Final = 2
+"""A name across the edge's line is as bad as one across so many points."""
+_MOST_CROSSED: Final = 2
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom."""
 NAMED: Final = 6
@@ -196,24 +200,25 @@ def _chosen(row: Row, x: Scale, y: Scale) -> str:
     return f'<circle class="chosen" cx="{x.at(float(row.finish_hours)):.1f}" cy="{y.at(float(row.total_usd)):.1f}" r="10.5" fill="none"/>'
 
 
-def names(rows: Sequence[Row], x: Scale, y: Scale, f: Frame, *, letter: float = 6.6) -> list[str]:
-    """Beside the points of the edge, inside the box, over as few other points as can be; the cheapest and the fastest before those between."""
+def names(rows: Sequence[Row], x: Scale, y: Scale, f: Frame, *, letter: float = 6.3) -> list[str]:
+    """Beside the points of the edge: the cheapest and the fastest first, then those between where little is in their way."""
     at = [(x.at(float(r.finish_hours)), y.at(float(r.total_usd))) for r in rows]
     edge = [(row, place) for row, place in zip(rows, at, strict=True) if row.edge]
     taken: list[Box] = [(a - 8, b - 8, a + 8, b + 8) for _, (a, b) in edge]
+    steps = list(_steps(sorted(place for _, place in edge)))
+    places = sorted({(round(a), round(b)) for a, b in at})  # zones of one region often cost the same
     out: list[str] = []
     for k in sorted(range(len(edge)), key=lambda k: (min(k, len(edge) - 1 - k), k))[:NAMED]:
         row, (a, b) = edge[k]
-        told = plain(
-            f"{row.what} {capacity(row.capacity)} · {usd(row.total_usd, lower_bound=row.lower_bound)} · {duration(row.finish_hours)}"
-        )
+        total = usd(row.total_usd, lower_bound=row.lower_bound)
+        told = plain(f"{row.what} {capacity(row.capacity)} · {total} · {duration(row.finish_hours)}")
         told = told if len(told) <= _LETTERS else told[: _LETTERS - 1] + "…"
         free = [
-            (sum(_touch(box, (p - 3, q - 3, p + 3, q + 3)) for p, q in at), number_, box, anchor)
+            (_crossed(box, places) + _LINE * sum(_touch(box, step) for step in steps), number_, box, anchor)
             for number_, (box, anchor) in enumerate(_beside(a, b, len(told) * letter))
             if _within(box, f) and not any(_touch(box, other) for other in taken)
         ]
-        if not free:
+        if not free or (0 < k < len(edge) - 1 and min(free)[0] > _MOST_CROSSED):
             continue
         _, _, box, anchor = min(free)
         taken.append(box)
@@ -224,11 +229,33 @@ def names(rows: Sequence[Row], x: Scale, y: Scale, f: Frame, *, letter: float = 
     return out
 
 
+def _crossed(box: Box, at: Iterable[tuple[float, float]]) -> int:
+    return sum(_touch(box, (p - 3, q - 3, p + 3, q + 3)) for p, q in at)
+
+
+def _steps(places: Sequence[tuple[float, float]]) -> Iterator[Box]:
+    """The edge's line as boxes."""
+    for (a, b), (c, d) in pairwise(places):
+        yield (a, b - 1, c, b + 1)
+        yield (c - 1, min(b, d), c + 1, max(b, d))
+
+
 def _beside(a: float, b: float, wide: float) -> Iterator[tuple[Box, str]]:
-    """Where a name of a point may stand, the nearest first."""
-    for down in (-8, 20, 6, -26, 38, -44, 56):
-        yield (a + 14, b + down - 12, a + 14 + wide, b + down + 4), "start"
-        yield (a - 14 - wide, b + down - 12, a - 14, b + down + 4), "end"
+    """Where a name of a point may stand, the best first: below the edge there is no other point, so first there."""
+    for down, anchor in (
+        (21, "start"),
+        (5, "end"),
+        (21, "end"),
+        (-8, "start"),
+        (-8, "end"),
+        (37, "start"),
+        (37, "end"),
+        (-24, "start"),
+        (-24, "end"),
+        (-40, "end"),
+    ):
+        left = a + 12 if anchor == "start" else a - 12 - wide
+        yield (left, b + down - 12, left + wide, b + down + 4), anchor
 
 
 def _within(box: Box, f: Frame) -> bool:

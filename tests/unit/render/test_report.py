@@ -449,3 +449,21 @@ def test_so_many_jobs_have_sections_and_no_more(tmp_path: Path, monkeypatch: pyt
     found = made(tmp_path, TRAIN, TRAIN.replace("name: train", "name: train-2"))
     assert [job.detailed for job in found.jobs] == [True, False]
     assert [r.offer_id for r in found.jobs[1].rows] == [p.offer_id for p in found.jobs[1].plan.ranked]
+
+
+@pytest.mark.parametrize("of", [story, lambda: large(300)], ids=["story", "large"])
+def test_names_of_points_lie_inside_and_touch_none_of_each_other(of: Callable[[], Report]) -> None:
+    for job in of().jobs:
+        drawn = scatter(job.rows, key="j0", choice=0)
+        boxes: list[tuple[float, float, float, float]] = []
+        for x, y, anchor, told in re.findall(
+            r'class="label" x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)">([^<]*)<', drawn
+        ):
+            wide = len(told) * 6.3
+            left = float(x) - (wide if anchor == "end" else 0)
+            boxes.append((left, float(y) - 12, left + wide, float(y) + 4))
+        assert boxes, "the cheapest is named"
+        assert all(0 <= a and c <= 960 and 0 <= b and d <= 430 for a, b, c, d in boxes)
+        for k, one in enumerate(boxes):
+            for other in boxes[k + 1 :]:
+                assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
