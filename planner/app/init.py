@@ -7,16 +7,16 @@ and what it lacks is shown.  All files are written or none.  Asks no cloud and n
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from planner.app import init_ci, init_files, init_find, schemas
 from planner.app.files import write_together
+from planner.app.init_places import File, Files, read
 from planner.app.inputs import PROJECT_FILE
 from planner.app.inputs import shown as shown_path
 from planner.model.diagnostic import Diagnostic, Location, Severity, ordered
@@ -35,7 +35,6 @@ SCHEMAS: Final = "schemas"
 EXAMPLE: Final = Path("jobs") / "example.yaml"
 CODEOWNERS: Final = ("CODEOWNERS", ".github/CODEOWNERS", ".gitlab/CODEOWNERS", "docs/CODEOWNERS")
 WRITTEN_SCHEMAS: Final = ("job", "project")
-_BLOCKED: Final = "SKY-APPLY-345"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +50,6 @@ class Asked:
     ci: bool = True
     cdktf: bool = False
     source: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class File:
-    """One file.  `path` as seen from the folder; `action`: created, appended, kept (nothing to say) or proposed; `diff` of what is appended or proposed."""
-
-    path: str
-    action: str
-    diff: str = ""
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,73 +69,11 @@ class Outcome:
         return bool(self.texts)
 
 
-@dataclass
-class _Files:
-    """Gathers outcomes; `top` is what no file may lie outside of."""
-
-    folder: Path
-    top: Path
-    files: list[File] = field(default_factory=list[File])
-    texts: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
-    problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
-
-    def shown(self, path: Path) -> str:
-        return Path(os.path.relpath(path, self.folder)).as_posix()
-
-    def blocked(self, path: Path) -> bool:
-        """Whether something keeps it from being written as a file of its own; it is named then."""
-        parts = [path, *(p for p in path.parents if p != self.top and p.is_relative_to(self.top))]
-        for part in parts:
-            what = ""
-            if part.is_symlink():
-                what = f"is a symbolic link to {part.readlink()}"
-            elif part == path and part.exists() and not part.is_file():
-                what = "is no file"
-            elif part != path and part.exists() and not part.is_dir():
-                what = "is no folder"
-            if what:
-                self.problems.append(Diagnostic(code=_BLOCKED, summary=what, location=Location(self.shown(part))))
-                return True
-        return False
-
-    def new(self, path: Path, text: str) -> None:
-        """To be written: nothing is there."""
-        if not self.blocked(path):
-            self.texts[path] = text.encode()
-            self.files.append(File(path=self.shown(path), action="created"))
-
-    def append(self, path: Path, before: str, after: str) -> None:
-        if not self.blocked(path):
-            self.texts[path] = after.encode("utf-8", "surrogateescape")
-            self.files.append(File(path=self.shown(path), action="appended", diff=self._diff(path, before, after)))
-
-    def keep(self, path: Path, why: str = "") -> None:
-        self.files.append(File(path=self.shown(path), action="kept", why=why))
-
-    def propose(self, path: Path, before: str, after: str, why: str) -> None:
-        self.files.append(File(path=self.shown(path), action="proposed", diff=self._diff(path, before, after), why=why))
-
-    def given(self, path: Path, text: str, why: str) -> None:
-        """Written where nothing is, kept where it is the same, proposed where it is not."""
-        before = _read(path)
-        if before is None:
-            self.new(path, text)
-        elif before == text:
-            self.keep(path)
-        else:
-            self.propose(path, before, text, why)
-
-    def _diff(self, path: Path, before: str, after: str) -> str:
-        name = self.shown(path)
-        lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{name}", f"b/{name}")
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-
-
 def prepare(asked: Asked, words: Words, environment: Mapping[str, str], home: Path) -> Outcome:
     """What a run would do.  Raises InputError where flags or a file that is there are wrong, or something stands in the way; nothing is written."""
     folder = asked.folder.resolve()
     found = init_find.look(folder, environment, home)
-    files = _Files(folder=folder, top=found.git.root or folder)
+    files = Files(folder=folder, top=found.git.root or folder)
     notes = list(found.notes)
     name = asked.project or project_name(folder, found.git.path)
     project_file = folder / PROJECT_FILE
@@ -220,7 +147,7 @@ def forge_of(root: Path, host: str) -> str:
 
 def _standing(path: Path, words: Words) -> str | None:
     """The project's name where skyplan.yaml is there.  Raises InputError where it has errors: they come first."""
-    text = _read(path)
+    text = read(path)
     if text is None:
         return None
     project, problems = parse_project(text, shown_path(path), words)
@@ -229,12 +156,12 @@ def _standing(path: Path, words: Words) -> str | None:
     return project.name
 
 
-def _project(files: _Files, path: Path, text: str, sections: Mapping[str, str], words: Words) -> None:
+def _project(files: Files, path: Path, text: str, sections: Mapping[str, str], words: Words) -> None:
     _, problems = parse_project(text, PROJECT_FILE, words)
     if errors := [d for d in problems if d.severity is Severity.ERROR]:
         # a flag's value, or one out of a file that Terraform takes and skyplan does not
         raise InputError(errors)
-    before = _read(path)
+    before = read(path)
     if before is None:
         files.new(path, text)
         return
@@ -246,10 +173,10 @@ def _project(files: _Files, path: Path, text: str, sections: Mapping[str, str], 
     files.propose(path, before, f"{before}{end}{''.join(lacking)}", "what was found and does not stand in it")
 
 
-def _example(files: _Files, folder: Path) -> str:
+def _example(files: Files, folder: Path) -> str:
     """How the jobs are named to `skyplan plan`.  Written only where no job is there yet."""
     path = folder / EXAMPLE
-    if _read(path) is not None:
+    if read(path) is not None:
         files.keep(path, "it is yours")
     elif any(_is_job(one) for one in sorted((folder / "jobs").glob("*.y*ml"))):
         return "jobs/*.yaml"
@@ -259,10 +186,10 @@ def _example(files: _Files, folder: Path) -> str:
 
 
 def _is_job(path: Path) -> bool:
-    return bool(re.search(r"^work\s*:", _read(path) or "", re.MULTILINE))
+    return bool(re.search(r"^work\s*:", read(path) or "", re.MULTILINE))
 
 
-def _gitignore(files: _Files, path: Path) -> None:
+def _gitignore(files: Files, path: Path) -> None:
     try:
         before = path.read_bytes().decode("utf-8", "surrogateescape") if path.is_file() else None
     except OSError as error:
@@ -278,7 +205,7 @@ def _gitignore(files: _Files, path: Path) -> None:
         files.append(path, before, after)
 
 
-def _ci(files: _Files, forge: str, found: Found, asked: Asked, notes: list[str]) -> None:
+def _ci(files: Files, forge: str, found: Found, asked: Asked, notes: list[str]) -> None:
     inner = Path(os.path.relpath(files.folder, files.top)).as_posix()
     source = asked.source or init_ci.source()
     match forge:
@@ -299,10 +226,10 @@ def _ci(files: _Files, forge: str, found: Found, asked: Asked, notes: list[str])
         notes.append(init_ci.WHERE_FROM[forge])
 
 
-def _include(files: _Files) -> None:
+def _include(files: Files) -> None:
     """`.gitlab-ci.yml` is one file for everything: it is written where there is none, and else proposed."""
     path = files.top / init_ci.GITLAB
-    before = _read(path)
+    before = read(path)
     if before is None:
         files.new(path, init_ci.include(""))
     elif init_ci.GITLAB_PART in before:
@@ -311,13 +238,13 @@ def _include(files: _Files) -> None:
         files.propose(path, before, init_ci.include(before), "add the include")
 
 
-def _owners(files: _Files, notes: list[str]) -> None:
+def _owners(files: Files, notes: list[str]) -> None:
     """A proposal only: who owns limits and budgets is for people to say."""
     inner = Path(os.path.relpath(files.folder, files.top)).as_posix()
     pattern = f"/{PROJECT_FILE}" if inner == "." else f"/{inner}/{PROJECT_FILE}"
     for name in CODEOWNERS:
         path = files.top / name
-        before = _read(path)
+        before = read(path)
         if before is None:
             continue
         if PROJECT_FILE in before:
@@ -417,21 +344,6 @@ def _next(example: str, found: Found) -> tuple[str, ...]:
     before += "" if git.commit else 'git commit --allow-empty -m "Before skyplan" && '
     compare = f"{before}skyplan diff --base HEAD"
     return (f"skyplan plan {example} --out plans", compare, "skyplan audit")
-
-
-def _read(path: Path) -> str | None:
-    """Its text; None where nothing is there.  Raises InputError on what is there and no text."""
-    try:
-        if not path.is_file():
-            return None
-        return path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError([Diagnostic(code="SKY-SPEC-101", summary=why, location=Location(shown_path(path)))]) from error
-
-
-def _lines(text: str) -> list[str]:
-    return text.replace("\r\n", "\n").encode("utf-8", "backslashreplace").decode().splitlines(keepends=True)
 
 
 def document(outcome: Outcome, *, dry_run: bool) -> dict[str, Any]:

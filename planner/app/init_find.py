@@ -6,25 +6,21 @@ plain value counts; what Terraform would compute is not guessed.  Decides what i
 
 from __future__ import annotations
 
-import configparser
-import json
 import os
 import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
-
-import yaml
+from typing import Final
 
 from planner.app.init_hcl import Block, Reference, Unreadable, Value, blocks, json_blocks
+from planner.app.init_tools import ACCOUNT_IN_ARN, FoundAccount, Tools, plain_text
 
 CLOUD_OF: Final = {"aws": "aws", "google": "gcp", "google-beta": "gcp", "azurerm": "azure", "nebius": "nebius"}
 SKIPPED: Final = frozenset({"node_modules", "cdktf.out", "__pycache__", "venv"})
 MOST_FILES: Final = 5000
-MOST_BYTES: Final = 1 << 20
 GIT_SECONDS: Final = 20
 #: what of a backend is carried over: names and switches, no credential and nothing that says where one state lies
 CARRIED: Final[dict[str, tuple[str, ...]]] = {
@@ -41,7 +37,6 @@ CARRIED: Final[dict[str, tuple[str, ...]]] = {
         "use_msi",
     ),
 }
-_ACCOUNT_IN_ARN: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):")
 _WORD: Final = re.compile(r"\b(?:backend|provider)\b")
 _USEFUL: Final = re.compile(r"\b(?:terraform|provider|variable|locals)\b")
 
@@ -52,17 +47,6 @@ class FoundBackend:
 
     kind: str
     settings: tuple[tuple[str, str], ...]
-    at: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundAccount:
-    """Where Terraform acts already.  `account` None: nothing says it; `at`: the file, or the tool's settings, that do."""
-
-    cloud: str
-    account: str | None
-    tenant: str | None = None
-    regions: tuple[str, ...] = ()
     at: str
 
 
@@ -165,7 +149,7 @@ def _terraform(folder: Path, root: Path, notes: list[str]) -> Iterator[tuple[Pat
             notes.append(f"more than {MOST_FILES} Terraform files: the rest was not looked at")
             return
         directory = Path(os.path.relpath(where, folder))
-        texts = {name: text for name in here if (text := _text(Path(where) / name)) is not None}
+        texts = {name: text for name in here if (text := plain_text(Path(where) / name)) is not None}
         if not any(_WORD.search(text) for text in texts.values()):
             continue
         parsed: dict[str, Block] = {}
@@ -177,15 +161,6 @@ def _terraform(folder: Path, root: Path, notes: list[str]) -> Iterator[tuple[Pat
             except (Unreadable, RecursionError) as error:
                 notes.append(f"{(directory / name).as_posix()} cannot be read ({error}); left out")
         yield directory, parsed
-
-
-def _text(path: Path) -> str | None:
-    try:
-        if not path.is_file() or path.is_symlink() or path.stat().st_size > MOST_BYTES:
-            return None
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 Plain = Mapping[tuple[str, str], Value]
@@ -228,7 +203,7 @@ def _backend_files(directory: Path) -> Mapping[str, Value]:
     if len(found) != 1:
         return {}
     try:
-        return blocks(_text(found[0]) or "").values
+        return blocks(plain_text(found[0]) or "").values
     except (Unreadable, RecursionError):
         return {}
 
@@ -265,7 +240,7 @@ def _aws_account(block: Block, plain: Plain) -> str | None:
         return given[0]
     for role in block.within("assume_role"):
         arn = _text_of(role.values.get("role_arn"), plain) or ""
-        if found := _ACCOUNT_IN_ARN.match(arn):
+        if found := ACCOUNT_IN_ARN.match(arn):
             return found[1]
     return None
 
@@ -300,101 +275,3 @@ def usual(backends: Iterable[FoundBackend]) -> tuple[FoundBackend | None, tuple[
     for one in found:
         first.setdefault((one.kind, one.settings), one)
     return first.pop(best), tuple(first.values())
-
-
-@dataclass
-class Tools:
-    """The settings of the clouds' command line tools: names, regions, accounts.  Files of credentials are not opened."""
-
-    environment: Mapping[str, str]
-    home: Path
-    notes: list[str] = field(default_factory=list[str])
-
-    def of(self, cloud: str) -> FoundAccount | None:
-        """What the tool of a cloud acts on when nothing else is said."""
-        match cloud:
-            case "aws":
-                return self.aws(None)
-            case "gcp":
-                return self._gcloud()
-            case "azure":
-                return self._azure()
-            case _:
-                return self._nebius()
-
-    def aws(self, profile: str | None) -> FoundAccount | None:
-        """A profile of `~/.aws/config`, the caller's own where none is named; None where it says neither account nor region."""
-        path = Path(self.environment.get("AWS_CONFIG_FILE") or self.home / ".aws" / "config").expanduser()
-        name = profile or self.environment.get("AWS_PROFILE") or "default"
-        config = self._ini(path)
-        section = "default" if name == "default" else f"profile {name}"
-        given: Mapping[str, str] = dict(config[section]) if config is not None and section in config else {}
-        account = given.get("sso_account_id") or ""
-        if not account and (role := _ACCOUNT_IN_ARN.match(given.get("role_arn") or "")):
-            account = role[1]
-        region = self.environment.get("AWS_REGION") or self.environment.get("AWS_DEFAULT_REGION") or given.get("region")
-        if not account and not region:
-            return None
-        return FoundAccount(
-            cloud="aws",
-            account=account if re.fullmatch(r"\d{12}", account) else None,
-            regions=(region,) if region else (),
-            at=f"profile `{name}` of ~/.aws/config",
-        )
-
-    def _gcloud(self) -> FoundAccount | None:
-        folder = Path(self.environment.get("CLOUDSDK_CONFIG") or self.home / ".config" / "gcloud").expanduser()
-        named = self.environment.get("CLOUDSDK_ACTIVE_CONFIG_NAME") or (_text(folder / "active_config") or "default")
-        name = named.strip()
-        if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-            return None
-        config = self._ini(folder / "configurations" / f"config_{name}")
-        if config is None:
-            return None
-        project = config.get("core", "project", fallback="")
-        region = config.get("compute", "region", fallback="")
-        at = f"gcloud's configuration `{name}`"
-        return FoundAccount(cloud="gcp", account=project or None, regions=(region,) if region else (), at=at)
-
-    def _azure(self) -> FoundAccount | None:
-        folder = Path(self.environment.get("AZURE_CONFIG_DIR") or self.home / ".azure").expanduser()
-        text = _text(folder / "azureProfile.json")
-        try:
-            known: Any = json.loads((text or "{}").removeprefix("\ufeff"))
-            rows = cast("list[dict[str, Any]]", known.get("subscriptions", []))
-            default = next((row for row in rows if row.get("isDefault") is True), None)
-        except (ValueError, AttributeError, RecursionError):
-            return None
-        if default is None:
-            return None
-        at = "the default subscription of `az`"
-        return FoundAccount(
-            cloud="azure", account=_word(default.get("id")), tenant=_word(default.get("tenantId")), at=at
-        )
-
-    def _nebius(self) -> FoundAccount | None:
-        text = _text(self.home / ".nebius" / "config.yaml")
-        try:
-            known: Any = yaml.safe_load(text or "")
-            name = known["default"]
-            profile = cast("dict[str, Any]", known["profiles"][name])
-            account = _word(profile.get("parent-id"))
-        except (yaml.YAMLError, KeyError, TypeError, AttributeError, RecursionError):
-            return None
-        return FoundAccount(cloud="nebius", account=account, at=f"profile `{name}` of ~/.nebius/config.yaml")
-
-    def _ini(self, path: Path) -> configparser.ConfigParser | None:
-        text = _text(path)
-        if text is None:
-            return None
-        config = configparser.ConfigParser(interpolation=None, strict=False)
-        try:
-            config.read_string(text)
-        except configparser.Error:
-            self.notes.append(f"{path.name} of {path.parent.name} cannot be read; left out")
-            return None
-        return config
-
-
-def _word(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
