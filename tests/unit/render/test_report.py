@@ -463,7 +463,7 @@ def test_names_of_points_lie_inside_and_touch_none_of_each_other(of: Callable[[]
             left = float(x) - (wide if anchor == "end" else 0)
             boxes.append((left, float(y) - 12, left + wide, float(y) + 4))
         assert boxes, "the cheapest is named"
-        assert all(0 <= a and c <= 960 and 0 <= b and d <= 430 for a, b, c, d in boxes)
+        assert all(a >= 0 and c <= 960 and b >= 0 and d <= 430 for a, b, c, d in boxes)
         for k, one in enumerate(boxes):
             for other in boxes[k + 1 :]:
                 assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
