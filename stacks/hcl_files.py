@@ -2,41 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from stacks.hcl import FILES, HEADER
 
 
-def write(folders: Mapping[str, Mapping[str, str]], out_dir: Path, *, whole: bool) -> tuple[Path, ...]:
-    """Folder name -> file -> text, below `out_dir`.  Returns the files, in order.
+class Written(NamedTuple):
+    """The files that stand now, and the folders that lost theirs; each in order."""
 
-    Files of ours that have no text any more are removed in these folders; with `whole` in all others too, where `folders` is all there is.  What is
+    files: tuple[Path, ...]
+    emptied: tuple[Path, ...]
+
+
+def write(folders: Mapping[str, Mapping[str, str]], out_dir: Path, *, stale: Callable[[str], bool]) -> Written:
+    """Folder name -> file -> text, below `out_dir`.
+
+    Files of ours that have no text any more are removed in these folders, and in other folders of which `stale` says so by their name.  What is
     ours is known by its first line.
     """
     wanted = {out_dir / folder / name: text for folder, files in folders.items() for name, text in files.items()}
-    tops = [out_dir / folder for folder in folders]
-    if whole and out_dir.is_dir():
-        tops = [folder for folder in out_dir.iterdir() if folder.is_dir()]
-    for top in tops:
-        for path in [*top.glob("*.tf"), *top.glob("*/*.tf")]:
-            if path not in wanted and path.name in FILES and _ours(path):
-                path.unlink()
-                _drop_empty(path.parent, out_dir)
+    others = sorted(p for p in out_dir.iterdir() if p.is_dir() and p.name not in folders) if out_dir.is_dir() else []
+    emptied = tuple(folder for folder in others if stale(folder.name) and _emptied(folder, wanted))
+    for name in folders:
+        _emptied(out_dir / name, wanted)
     for path, text in wanted.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         data = text.encode()
         if not path.is_file() or path.read_bytes() != data:
             path.write_bytes(data)
-    return tuple(sorted(wanted))
+    return Written(tuple(sorted(wanted)), emptied)
+
+
+def _emptied(folder: Path, wanted: Mapping[Path, str]) -> bool:
+    """Whether something of ours was there and is not wanted.  Folders that are empty then are removed."""
+    old = [
+        p for p in (*folder.glob("*.tf"), *folder.glob("*/*.tf")) if p.name in FILES and p not in wanted and _ours(p)
+    ]
+    for path in old:
+        path.unlink()
+        for parent in (path.parent, folder):
+            if parent.is_dir() and not any(parent.iterdir()):
+                parent.rmdir()
+    return bool(old)
 
 
 def _ours(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(len(HEADER.encode())) == HEADER.encode()
-
-
-def _drop_empty(folder: Path, stop: Path) -> None:
-    while folder != stop and not any(folder.iterdir()):
-        folder.rmdir()
-        folder = folder.parent

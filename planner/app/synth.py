@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.app import compose
 from planner.model.diagnostic import Diagnostic
@@ -42,27 +42,40 @@ def write(stacks: Sequence[StackInput], folder: Path) -> tuple[tuple[str, Path],
     return tuple((name, Path(path)) for name, path, _ in synth(list(distinct.values()), folder))
 
 
-def write_hcl(
-    sets: Sequence[Sequence[StackInput]], folder: Path, *, root: bool, whole: bool
-) -> tuple[tuple[str, Path], ...]:
+class Hcl(NamedTuple):
+    """Files that stand now, and folders that were emptied since nothing planned is in them any more."""
+
+    files: tuple[Path, ...]
+    emptied: tuple[Path, ...]
+
+
+def write_hcl(sets: Sequence[Sequence[StackInput]], folder: Path, *, root: bool, whole: bool) -> Hcl:
     """Each distinct stack as a folder of native HCL; with `root` a folder per job instead, whose root module has its stacks as child modules.
 
-    `whole`: the sets are all there are, so what an earlier call wrote of others is removed.  Returns (folder's name, file).
+    `whole`: the sets are all there are, so what an earlier call wrote of others in the same form is removed, but for compute stacks of other generations
+    of a job that is still planned: they may run.
     """
     from planner.model.stack import ComputeInput  # noqa: PLC0415 - beside its use
-    from stacks import hcl, hcl_files, hcl_root  # noqa: PLC0415 - starts node
+    from stacks import hcl, hcl_files, hcl_root  # noqa: PLC0415 - only with this form
     from stacks.app import document  # noqa: PLC0415 - starts node
 
     folders: dict[str, dict[str, str]] = {}
+    jobs: list[str] = []
     for stacks in sets:
+        compute = next(one for one in stacks if isinstance(one, ComputeInput))
+        jobs.append(compute.job)
         if root:
-            compute = next(one for one in stacks if isinstance(one, ComputeInput))
             made = dict(zip(hcl_root.CHILDREN, map(document, stacks), strict=True))
             folders[f"job-{compute.job}"] = hcl_root.root_files(made, compute)
         else:
             folders |= {one.name: hcl.files(document(one)) for one in stacks if one.name not in folders}
-    written = hcl_files.write(folders, folder, whole=whole)
-    return tuple((path.relative_to(folder).parts[0], path) for path in written)
+
+    def stale(name: str) -> bool:
+        if not whole or name.startswith(tuple(f"cmp-{job}-g" for job in jobs)):
+            return False
+        return name.startswith("job-" if root else ("net-", "acc-", "cmp-"))
+
+    return Hcl(*hcl_files.write(folders, folder, stale=stale))
 
 
 def write_stacks(result: Result, folder: Path, generation: int = 1) -> tuple[tuple[str, Path], ...]:

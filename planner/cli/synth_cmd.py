@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from planner.cli import options
+
+if TYPE_CHECKING:
+    from planner.model.plan import PlacementPlan
 
 
 @click.command("synth")
@@ -50,7 +54,8 @@ def command(
 ) -> None:
     """Write the stacks of the PLANs (default: every plan in --plans) as Terraform, for a pipeline of your own.
 
-    Where all plans are written as hcl, folders of jobs that are gone are emptied of what skyplan wrote; docs/terraform.md shows a pipeline.
+    Where all plans are written as hcl, folders of jobs that are gone are emptied of what skyplan wrote; docs/terraform.md shows a
+    pipeline.
     """
     if root and form != "hcl":
         raise click.UsageError("--root goes with --format hcl")
@@ -66,25 +71,33 @@ def command(
         raise click.UsageError(
             f"no plan file given and none in {plans_folder}/; run `skyplan plan JOB --out {plans_folder}`"
         )
-    plans = [inputs.read_plan(file) for file in files]
-    if not plan_files:
-        for plan in plans:
-            if plan.ranked and plan.choice.parts:
-                text = f"warning: {plan.name}: passed over: only `skyplan apply` launches a job in several clouds"
-                click.echo(text, err=True)
-        plans = [plan for plan in plans if not (plan.ranked and plan.choice.parts)]
-    for plan in plans:
-        if plan.ranked and not plan.status.applyable:
-            text = f"warning: {plan.name}: nodes there would have no credentials for every store [SKY-APPLY-327]"
-            click.echo(text, err=True)
+    plans = _synthesised([inputs.read_plan(file) for file in files], named=bool(plan_files))
     sets = [
         stacks
         for plan in plans
         if (stacks := synth.inputs_of(plan, workload_from_document(plan.job), project, market, generation))
     ]
     if form == "hcl":
-        written = synth.write_hcl(sets, out or Path("terraform"), root=root, whole=not plan_files)
+        made = synth.write_hcl(sets, out or Path("terraform"), root=root, whole=not plan_files)
+        for folder in made.emptied:
+            click.echo(f"warning: {folder}: nothing planned is in it any more: its files were removed", err=True)
+        written = made.files
     else:
-        written = synth.write([stack for stacks in sets for stack in stacks], out or Path("cdktf.out"))
-    for _, path in written:
+        found = synth.write([stack for stacks in sets for stack in stacks], out or Path("cdktf.out"))
+        written = tuple(path for _, path in found)
+    for path in written:
         click.echo(str(path))
+
+
+def _synthesised(plans: list[PlacementPlan], *, named: bool) -> list[PlacementPlan]:
+    """Those whose stacks can be written, with a word on the others; a plan that was named is not passed over."""
+    split = [plan for plan in plans if plan.ranked and plan.choice.parts] if not named else []
+    for plan in split:
+        text = f"warning: {plan.name}: passed over: only `skyplan apply` launches a job in several clouds"
+        click.echo(text, err=True)
+    left = [plan for plan in plans if plan not in split]
+    for plan in left:
+        if plan.ranked and not plan.status.applyable:
+            text = f"warning: {plan.name}: nodes there would have no credentials for every store [SKY-APPLY-327]"
+            click.echo(text, err=True)
+    return left

@@ -112,23 +112,28 @@ def test_what_no_stack_has_is_refused_by_name() -> None:
 # on disk
 
 
+def _left(folder: Path) -> set[str]:
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+
+
 def test_writing_touches_what_differs_and_removes_what_is_ours_alone(tmp_path: Path) -> None:
     text = f"{hcl.HEADER}\nvariable"
-    first = {"acc-a": {"main.tf": text, "outputs.tf": text}, "cmp-a-g1": {"main.tf": text}}
-    hcl_files.write(first, tmp_path, whole=True)
+    first = {"acc-a": {"main.tf": text, "outputs.tf": text}, "job-a": {"main.tf": text, "access/main.tf": text}}
+    hcl_files.write(first, tmp_path, stale=lambda _: False)
     (tmp_path / "acc-a" / ".terraform.lock.hcl").write_text("theirs")
-    (tmp_path / "cmp-a-g1" / "backend.tf").write_text("theirs")
+    (tmp_path / "acc-a" / "backend.tf").write_text("theirs")
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "main.tf").write_text("theirs")
     before = (tmp_path / "acc-a" / "main.tf").stat().st_mtime_ns
-    written = hcl_files.write({"acc-a": {"main.tf": text}}, tmp_path, whole=False)
-    assert written == (tmp_path / "acc-a" / "main.tf",)
+    written = hcl_files.write({"acc-a": {"main.tf": text}}, tmp_path, stale=lambda _: False)
+    assert written == ((tmp_path / "acc-a" / "main.tf",), ())
     assert (tmp_path / "acc-a" / "main.tf").stat().st_mtime_ns == before
-    left = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
-    assert left == {"acc-a/main.tf", "acc-a/.terraform.lock.hcl", "cmp-a-g1/main.tf", "cmp-a-g1/backend.tf", "own/main.tf"}  # fmt: skip
-    hcl_files.write({"net": {"main.tf": text}}, tmp_path, whole=True)
-    left = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
-    assert left == {"net/main.tf", "acc-a/.terraform.lock.hcl", "cmp-a-g1/backend.tf", "own/main.tf"}
+    kept = {"acc-a/.terraform.lock.hcl", "acc-a/backend.tf", "own/main.tf"}
+    assert _left(tmp_path) == {*kept, "acc-a/main.tf", "job-a/main.tf", "job-a/access/main.tf"}
+    written = hcl_files.write({"net": {"main.tf": text}}, tmp_path, stale=lambda _: True)
+    assert written.emptied == (tmp_path / "acc-a", tmp_path / "job-a")
+    assert _left(tmp_path) == {*kept, "net/main.tf"}
+    assert not (tmp_path / "job-a").exists()
 
 
 # Terraform's own opinion
