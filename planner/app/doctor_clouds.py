@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 WARN_SKEW_SECONDS: Final = 60.0
 """From here on readings count as of the future (`planner.clouds.feeds.gathering.SKEW`)."""
 FAIL_SKEW_SECONDS: Final = 300.0
-"""AWS refuses what was signed more than five minutes off (AWS, IAM user guide, "Elements of an AWS API request signature", read 2026-11-30)."""
+"""AWS refuses what was signed too far off: its pages name five minutes for most services, fifteen for some (SQS developer guide); the narrower counts, from memory of the IAM user guide."""
 RANKED: Final = 5
 """Places of each job whose quotas are looked at: those that `apply` would try first."""
 CLOUD_OF_BACKEND: Final = {"s3": "aws", "gcs": "gcp", "azurerm": "azure"}

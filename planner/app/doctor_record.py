@@ -18,7 +18,7 @@ from planner.model.errors import InputError, MissingPart
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-#: kinds of file systems, as /proc/mounts names them, over which SQLite's locks do not hold (sqlite.org/faq.html#q5, read 2026-11-30)
+#: kinds of file systems, as /proc/mounts names them, over which SQLite's locks do not hold (SQLite's FAQ, "can multiple applications access a single database file", as quoted 2026-11)
 NETWORKED: Final = frozenset(
     {
         "nfs",
