@@ -40,7 +40,7 @@ def skyplan(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
 def test_data_on_stdout_everything_else_on_stderr(repo: Path) -> None:
     done = skyplan(repo, "plan", "job.yaml", "--json")
     body = json.loads(done.stdout)
-    assert (done.returncode, body["format_version"], len(body["plans"])) == (0, "1.0", 1)
+    assert (done.returncode, body["format_version"], len(body["plans"])) == (0, "1.1", 1)
     assert "SKY-CAT-109" in done.stderr
 
 
