@@ -117,7 +117,7 @@ def run_on(
     jobs = [j.workload for j in read.jobs]
     names = {job.name for job in jobs}
     others = [held.plan for name, held in sorted(standing.items()) if name not in names]
-    _gangs_can_be_filled(read, [p for p in others if p.ranked])
+    _gangs_can_be_filled(read, others)
     ledger = inputs.ledger_of(known.holdings, inputs.holdings_of(others, read.market))
     as_of = request.as_of or _moment(read, known, now)
     read = read.counted_at(as_of)
@@ -172,12 +172,12 @@ def _silent(_: str) -> None:
 
 
 def _gangs_can_be_filled(read: inputs.Inputs, others: Iterable[PlacementPlan]) -> None:
-    """Raises InputError for a gang that has too few jobs, those counted that have places already."""
+    """Raises InputError for a gang that has too few jobs, those counted that have plan files, and if they only wait."""
     if not any(job.workload.gang for job in read.jobs):
         return
-    held = [workload_from_document(plan.job) for plan in others if "gang" in plan.job]
+    known = [workload_from_document(plan.job) for plan in others if "gang" in plan.job]
     said = [(job.workload, job.file) for job in read.jobs]
-    if found := unfillable(said, held, read.text_of):
+    if found := unfillable(said, known, read.text_of):
         raise InputError(ordered(found))
 
 

@@ -58,22 +58,22 @@ def _against(members: list[tuple[Said, T]]) -> list[tuple[Said, T, tuple[Said, T
     return [(said, value, first) for said, value in members if value != usual]
 
 
-def unfillable(jobs: Iterable[Said], held: Iterable[Workload], text_of: Callable[[str], str]) -> list[Diagnostic]:
-    """A gang whose `least` is more than its jobs of this call and those of `held`, which have places already; told at its first job."""
+def unfillable(jobs: Iterable[Said], others: Iterable[Workload], text_of: Callable[[str], str]) -> list[Diagnostic]:
+    """A gang whose `least` is more than its jobs of this call and those of `others`, which were planned before; told at its first job."""
     gangs: dict[str, list[Said]] = {}
     for said in jobs:
         if said[0].gang is not None:
             gangs.setdefault(said[0].gang.group, []).append(said)
     if not gangs:
         return []
-    held_of = Counter(job.gang.group for job in held if job.gang is not None)
+    before = Counter(job.gang.group for job in others if job.gang is not None)
     out: list[Diagnostic] = []
     for group, members in sorted(gangs.items()):
         first = min(members, key=lambda said: (said[1], said[0].name))
         least = first[0].gang.least if first[0].gang else 0
-        if least <= len(members) + held_of[group]:
+        if least <= len(members) + before[group]:
             continue
-        known = f"{len(members)} of this call" + (f" and {held_of[group]} placed already" if held_of[group] else "")
+        known = f"{len(members)} of this call" + (f" and {before[group]} with plan files" if before[group] else "")
         summary = f"gang `{group}` is of use from {least} jobs on; known are {known}"
         hint = "name all job files of the gang in one call, or lower `least` in each"
         at = _place(first, text_of, "gang", "least")

@@ -254,6 +254,17 @@ def test_what_stands_counts_to_budgets_and_gangs(tmp_path: Path) -> None:
     assert late.plan.waits.endswith("[SKY-REJ-218]")
 
 
+def test_of_a_gang_that_waits_each_job_says_why(tmp_path: Path) -> None:
+    gang = Gang(group="sweep", least=20)
+    jobs = full_house(20, gang=gang)
+    result = planned(jobs, plans=tmp_path)
+    assert (result.fleet.placed, {w.code for w in result.fleet.waiting}) == (0, {"SKY-REJ-217"})
+    written(result, tmp_path)
+    (one,) = planned(jobs[:1], plans=tmp_path).planned
+    assert one.plan.waits.endswith("[SKY-REJ-217]")
+    assert answer(one, None, 20).waits == one.plan.waits
+
+
 def test_infeasible_is_not_waiting_and_writes_no_file(tmp_path: Path) -> None:
     impossible = b.workload("impossible", resources={"min_vcpus": 100_000})
     result = planned([impossible, b.workload("possible")])
