@@ -43,7 +43,11 @@ VARIABLES: dict[str, tuple[str, tuple[str, ...]]] = {
 _ALWAYS = ("NO_COLOR", "No colours, whatever the terminal.")
 #: commands -> files that they read or write beside those that are named
 _FILES: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (("apply", "migrate", "watch"), ".skyplan/work/", "Terraform's folders, one a stack; safe to delete."),
+    (
+        ("apply", "migrate", "watch"),
+        ".skyplan/work/",
+        "Terraform's folders, one a stack; under the backend `local` its states too.",
+    ),
     (_RECORD, ".skyplan/record.sqlite", "The record, where no database is named."),
     (("plan", "diff", "synth", "explain", "apply"), "plans/NAME.plan.json", "Plans that stand; `skyplan schema plan`."),
     (("replan", "migrate"), "migrations/NAME.diff.json", "Moves to review; `skyplan schema migration`."),
@@ -56,7 +60,11 @@ Rows = list[tuple[str, str]]
 def write_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
     """The options, in groups where they are many."""
     params = command.get_params(ctx)
-    rows = [(p.name or "", record) for p in params if (record := p.get_help_record(ctx)) is not None]
+    rows = [
+        (p.name or "", record)
+        for p in params
+        if isinstance(p, click.Option) and (record := p.get_help_record(ctx)) is not None
+    ]
     groups: dict[str, Rows] = {"Options": []}
     if len(rows) > MANY:
         groups |= {"Inputs": [], "Output": []}
@@ -112,7 +120,7 @@ def environment(command: click.Command, path: str, ctx: click.Context) -> Rows:
             names = [param.envvar] if isinstance(param.envvar, str) else list(param.envvar)
             rows += [(name, f"As {param.opts[-1]}.") for name in names]
     rows += [(name, what) for name, (what, paths) in VARIABLES.items() if path in paths]
-    if ctx.auto_envvar_prefix and _plain_options(command):
+    if path and ctx.auto_envvar_prefix and _plain_options(command):
         rows.append((f"{ctx.auto_envvar_prefix}_…", "Any other option: its name in capitals, `_` for `-`."))
     return [*rows, _ALWAYS]
 

@@ -156,3 +156,5 @@ def test_many_options_are_grouped_and_few_are_not(capsys: pytest.CaptureFixture[
     assert "\nInputs:\n" not in few
     for text in (many, few):
         assert text.count("\n  --project ") == text.count("\n  --json ") == 1
+        assert "\n  JOB..." not in text
+        assert "\n  [JOB...]" not in text
