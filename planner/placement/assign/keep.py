@@ -49,6 +49,9 @@ def with_earlier(
             fixed[j] = at
     _leave(board, fixed)
     there = solve(replace(task, fixed=fixed), solver).board
+    if counts(task, matched) > counts(task, there):
+        # somebody has no place while all stay: as few as it takes move up for it
+        there = solve(replace(task, fixed=fixed, movable=True), solver).board
     moves = [j for j, (a, b) in enumerate(zip(there.at, matched.at, strict=True)) if a != b]
     pays = there.total() - matched.total() >= WORTH * sum(there.cost(j) for j in moves if there.at[j] != NOWHERE)
     if counts(task, matched) > counts(task, there) or not task.sound(there):

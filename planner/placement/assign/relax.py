@@ -139,9 +139,14 @@ class Relaxation:
         )
         return len(new)
 
-    def solve(self, seed: Sequence[tuple[int, int]]) -> Relaxed | None:
-        """To the optimum or near it; `seed` are columns of an assignment that holds, so that the model has one.  None where HiGHS gives up."""
+    def solve(self, seed: Sequence[tuple[int, int]], *, holds: bool = True) -> Relaxed | None:
+        """To the optimum or near it; `seed` are columns to begin with.  None where HiGHS gives up.
+
+        holds   they have an assignment that holds; else jobs may go without for a price that none would pay, and do where there is none
+        """
         self.add(seed)
+        if not holds:
+            self._go_without()
         self.add(
             [(d, p) for d, demand in enumerate(self.wanted) for p in range(min(self._begin(demand), len(demand.open)))]
         )
@@ -163,6 +168,14 @@ class Relaxation:
             if value - best <= CLOSE * abs(value) or not self.add(found):
                 break
         return answer
+
+    def _go_without(self) -> None:
+        many = len(self.wanted)
+        cost = WITHOUT * max((float(d.usd[-1]) for d in self.wanted if len(d.usd)), default=1.0)
+        self.columns += [(-1, -1)] * many
+        high = np.full(many, self._highs.kHighsInf)
+        number = np.arange(many, dtype=np.int32)
+        self.model.addCols(many, np.full(many, cost), np.zeros(many), high, many, number, number, np.ones(many))
 
     def _begin(self, demand: Demand) -> int:
         return demand.count + SPARE
@@ -189,11 +202,15 @@ class Relaxation:
         out: dict[tuple[int, int], float] = {}
         for c in np.flatnonzero(values > DUST).tolist():
             d, p = self.columns[c]
+            if d < 0:
+                continue
             demand = self.wanted[d]
             out[demand.kind.number, int(demand.open[p])] = float(values[c])
         return out
 
 
+WITHOUT = 10.0
+"""A kind that goes without a place in the model pays so many times what any place costs."""
 PLENTY_USED = 1 << 59
 DUST = 1e-7
 """Below this a value of the relaxation is the solver's own imprecision."""

@@ -1,29 +1,35 @@
-"""Room for a job that found none: one that lies where this one could moves to another place.
+"""Room for a job that found none: others move up, one into the next one's place, until the last finds an empty one.
 
-Looks one move deep, at the cheapest candidates of the job.  What it could not do it cannot do later either, as room only shrinks while turns go round;
-so a kind that it failed for is not looked at again.
+Looks for the shortest such chain (breadth first), through pools; whether the other rows have room too is seen when the chain is laid.  What it could not do it
+cannot do later either, as room only shrinks while turns go round; so a kind that it failed for is not looked at again.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from planner.placement.assign.board import NOWHERE
+from planner.placement.assign.kinds import fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from planner.placement.assign.board import Board
 
-CANDIDATES = 64
-"""Candidates whose holders are asked to move: the cheapest that could serve the job at all."""
+CANDIDATES = 256
+"""Places of a job whose holders are asked to move: the cheapest that could serve it at all."""
+ASKED = 1000
+"""Jobs asked to move for one that has no place."""
 
 
 class Rescue:
-    """For one pass over a board.  `last` is what is tried where one move does not do."""
+    """For one pass over a board.  `last` is what is tried where nobody can move up; `still` are jobs that stay where they are."""
 
-    def __init__(self, board: Board, last: Callable[[int], bool]) -> None:
-        self._board, self._last = board, last
+    def __init__(self, board: Board, last: Callable[[int], bool], still: frozenset[int] = frozenset()) -> None:
+        self._board, self._last, self._still = board, last, still
         self._hopeless: set[int] = set()
         self._undone = board.undone
 
@@ -35,37 +41,67 @@ class Rescue:
             self._undone = board.undone
         if kind.number in self._hopeless:
             return False
-        if self._one_moves(job) or self._last(job):
+        if self._move_up(job) or self._last(job):
             return True
         self._hopeless.add(kind.number)
         return False
 
-    def _one_moves(self, job: int) -> bool:
-        board, kind = self._board, self._board.kinds[job]
-        lying = self._lying()
-        for position in kind.first[:CANDIDATES].tolist():
-            tried: set[tuple[int, int]] = set()
-            for other in lying.get(int(kind.columns[0].rows[position]), ()):
-                theirs = board.kinds[other]
-                where = board.at[other]
-                if (theirs.number, where) in tried or board.first(theirs) == NOWHERE:
+    def _move_up(self, job: int) -> bool:
+        board, lying = self._board, self._lying()
+        queue, asked, pools = deque([job]), {job: (job, NOWHERE)}, set[int]()
+        while queue and len(asked) < ASKED:
+            mover = queue.popleft()
+            kind = board.kinds[mover]
+            if mover != job and (away := self._away(mover)) != NOWHERE and self._lay(job, mover, away, asked):
+                return True
+            rows, amounts = kind.columns[0].rows, kind.columns[0].amounts
+            for position in kind.first[:CANDIDATES].tolist():
+                pool = int(rows[position])
+                if pool in pools:
                     continue
-                tried.add((theirs.number, where))
-                board.give(other)
-                if board.fits(kind, position):
-                    board.take(job, position)
-                    away = board.first(theirs)
-                    if away != NOWHERE:
-                        board.take(other, away)
-                        return True
-                    board.give(job)
-                board.take(other, where)
+                pools.add(pool)
+                kinds: set[tuple[int, int]] = set()
+                for other in lying.get(pool, ()):
+                    theirs, at = board.kinds[other], board.at[other]
+                    leaves = int(theirs.columns[0].amounts[at]) + max(int(board.free[pool]), 0)
+                    if other in asked or (theirs.number, at) in kinds or leaves < int(amounts[position]):
+                        continue
+                    kinds.add((theirs.number, at))
+                    asked[other] = (mover, position)
+                    queue.append(other)
         return False
 
+    def _away(self, mover: int) -> int:
+        """Its best place with room in another pool than its own, which is to be left."""
+        board, kind = self._board, self._board.kinds[mover]
+        if board.first(kind) == NOWHERE:
+            return NOWHERE
+        rows = kind.columns[0].rows
+        fits = fitting(kind.columns, board.free) & (rows != rows[board.at[mover]])
+        found = np.flatnonzero(fits)
+        return int(found[0]) if len(found) else NOWHERE
+
+    def _lay(self, job: int, mover: int, away: int, asked: dict[int, tuple[int, int]]) -> bool:
+        """Let `mover` go `away`, whoever asked it take its place, and so on up to `job`."""
+        board = self._board
+        chain = [(mover, away)]
+        while mover != job:
+            mover, position = asked[mover]
+            chain.append((mover, position))
+        before, free = list(board.at), board.free.copy()
+        for one, _ in chain[:-1]:
+            board.give(one)
+        for one, position in chain:
+            if not board.fits(board.kinds[one], position):
+                board.become(before, free)
+                return False
+            board.take(one, position)
+        return True
+
     def _lying(self) -> dict[int, list[int]]:
-        """Jobs by pool, the least urgent first."""
+        """Jobs that may move, by pool, the least urgent first."""
         out: dict[int, list[int]] = {}
         for j in range(len(self._board.at) - 1, -1, -1):
-            if (position := self._board.at[j]) != NOWHERE:
+            if (position := self._board.at[j]) != NOWHERE and j not in self._still:
                 out.setdefault(int(self._board.kinds[j].columns[0].rows[position]), []).append(j)
         return out

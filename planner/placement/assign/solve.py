@@ -15,10 +15,10 @@ import numpy as np
 
 from planner.placement.assign import exact
 from planner.placement.assign.board import NOWHERE, Board
-from planner.placement.assign.relax import Relaxation, demands
+from planner.placement.assign.relax import CLOSE, Relaxation, demands
 from planner.placement.assign.rescue import Rescue
 from planner.placement.assign.turns import Gang, Turns
-from planner.placement.assign.whole import improve, rounded, sort_within
+from planner.placement.assign.whole import improve, of_size, rounded, sizes, sort_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,10 +28,16 @@ if TYPE_CHECKING:
 
     from planner.model.workload import Workload
     from planner.placement.assign.kinds import Kind
-    from planner.placement.assign.relax import Demand
+    from planner.placement.assign.relax import Demand, Relaxed
 
     Ints = NDArray[np.int64]
 
+NEAR = 2e-3
+"""Nearer to the bound than this share, rounding is not tried another way."""
+POLISHES = 3
+"""Rounds of assigning jobs of one size anew."""
+DIVES = 3
+"""How often the search begins anew with those first who found no room."""
 FILLS = 3
 """How often room that a cheaper assignment leaves is given to who waits, and the whole solved again."""
 
@@ -43,7 +49,7 @@ class Task:
     jobs    sorted by (-priority, name)
     kinds   of each; None for a job that is placed by itself
     free    what the ledger leaves
-    fixed   position by job that is not to be touched
+    fixed   position by job that is not to be touched; where `movable` it is, for a job that has no place otherwise
     room    filled in: by gang that found too little, how many of it could have been placed
     alone   (job, board) -> what a job that is placed by itself uses, and its GPUs; None where it found no place.  What it holds is on the board then
     sound   whether a board breaks no rule (`check`)
@@ -57,7 +63,13 @@ class Task:
     alone: Callable[[int, Board], tuple[Ints, int] | None]
     sound: Callable[[Board], bool]
     fixed: dict[int, int] = field(default_factory=dict[int, int])
+    movable: bool = False
     room: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def still(self) -> frozenset[int]:
+        """Jobs that do not move for another's sake."""
+        return frozenset() if self.movable else frozenset(self.fixed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,9 +156,10 @@ def _pass(task: Task, *, fair: bool, rescue: bool, highspy: ModuleType | None) -
 
     turns = Turns(task.jobs, board, task.gangs, alone)
     if rescue and highspy is not None:
-        turns.rescue = Rescue(board, lambda job: _exactly(task, board, job, highspy))
+        turns.rescue = Rescue(board, lambda job: _exactly(task, board, job, highspy), task.still)
     turns.run(fair=fair)
-    task.room.update(turns.room)
+    if not rescue and not task.fixed:
+        task.room.update(turns.room)
     return board
 
 
@@ -154,7 +167,7 @@ def _contended(task: Task, board: Board) -> bool:
     """Whether any job is not where it would be alone."""
     alone = Board(task.kinds, _without_ours(task, board))
     return any(
-        at != alone.first(task.kinds[j])
+        at != alone.first(task.kinds[j]) or (at == NOWHERE and task.movable)
         for j, at in enumerate(board.at)
         if j not in task.apart and j not in task.fixed and len(task.kinds[j].first)
     )
@@ -205,12 +218,13 @@ def _cheaper(task: Task, board: Board, highspy: ModuleType) -> tuple[Board | Non
         return None, None
     fixed = sum(board.cost(j) for j in task.fixed if board.at[j] != NOWHERE)
     upper, best = board.total(), None
-    trial = _empty(task, board, free)
-    if rounded(trial, mine, relaxed):
-        improve(trial, [j for jobs in mine.values() for j in jobs])
-        if trial.total() < upper:
-            upper, best = trial.total(), trial
     bound = relaxed.bound
+    for attempt in (_rounded, _dived, _polished):
+        if best is not None and upper - fixed <= bound * (1 + NEAR):
+            break
+        trial = attempt(task, best or board, mine, free, relaxed, highspy)
+        if trial is not None and trial.total() < upper:
+            upper, best = trial.total(), trial
     if upper - fixed > relaxed.bound:
         columns = exact.within(wanted, relaxed, upper - fixed)
         found = exact.cheapest(highspy, wanted, free, columns) if columns else None
@@ -221,6 +235,86 @@ def _cheaper(task: Task, board: Board, highspy: ModuleType) -> tuple[Board | Non
     if best is not None:
         sort_within(best, [j for jobs in mine.values() for j in jobs])
     return best, bound + fixed
+
+
+def _rounded(
+    task: Task, board: Board, mine: dict[int, list[int]], free: Ints, relaxed: Relaxed, _: ModuleType
+) -> Board | None:
+    """All at once."""
+    out = _empty(task, board, free)
+    if not rounded(out, mine, relaxed, task.still):
+        return None
+    improve(out, [j for jobs in mine.values() for j in jobs])
+    return out
+
+
+def _polished(
+    task: Task, board: Board, mine: dict[int, list[int]], _: Ints, relaxed: Relaxed, highspy: ModuleType
+) -> Board | None:
+    """The best so far, its jobs of as many nodes each assigned anew among the others: alike in size, they fill places without fractions."""
+    out, bound = board.copy(), relaxed.bound * (1 + NEAR)
+    fixed = sum(board.cost(j) for j in task.fixed if board.at[j] != NOWHERE)
+    for _round in range(POLISHES):
+        before = out.total()
+        for group in sizes(out, mine).values():
+            trial = out.copy()
+            seats = {k: [trial.give(j) for j in jobs] for k, jobs in group.items()}
+            wanted = _wanted(task, {k: list(jobs) for k, jobs in group.items()}, trial.free)
+            seed = {(n, int(np.searchsorted(d.open, at))) for n, d in enumerate(wanted) for at in seats[d.kind.number]}
+            again = Relaxation(highspy, wanted, trial.free).solve(sorted(seed))
+            if again is not None and not of_size(trial, group, again, task.still):
+                improve(trial, [j for jobs in group.values() for j in jobs])
+                out = trial if trial.total() < out.total() else out
+        if out.total() - fixed <= bound or out.total() >= before * (1 - CLOSE):
+            break
+    return out
+
+
+def _dived(  # noqa: PLR0917 - all that a solution needs
+    task: Task, board: Board, mine: dict[int, list[int]], free: Ints, relaxed: Relaxed, highspy: ModuleType
+) -> Board | None:
+    """The jobs of most nodes first; the rest is relaxed anew with what those leave, and so on: where pools are full, a fraction of a large job is no place."""
+    first: set[int] = set()
+    for _ in range(DIVES):
+        out = _empty(task, board, free)
+        stuck = _dive(task, out, mine, relaxed, highspy, frozenset(first))
+        if stuck is not None and not stuck:
+            improve(out, [j for jobs in mine.values() for j in jobs])
+            return out
+        if stuck is None or stuck <= first:
+            return None
+        first |= stuck  # who found no room chooses before all others next time
+    return None
+
+
+def _dive(  # noqa: PLR0917 - all that a solution needs
+    task: Task,
+    out: Board,
+    mine: dict[int, list[int]],
+    relaxed: Relaxed,
+    highspy: ModuleType,
+    first: frozenset[int],
+) -> set[int] | None:
+    """The kinds that found no room, {} where all did; None where HiGHS gave up."""
+    still = task.still
+    rest = [
+        *({k: mine[k]} for k in sorted(first)),
+        *sizes(out, {k: jobs for k, jobs in mine.items() if k not in first}).values(),
+    ]
+    while rest:
+        stuck = of_size(out, rest.pop(0), relaxed, still)
+        left = {k: list(jobs) for group in rest for k, jobs in group.items()}
+        wanted = _wanted(task, left, out.free)
+        stuck |= {d.kind.number for d in wanted if not len(d.open)}
+        if stuck or not left:
+            return stuck
+        where = {(d.kind.number, int(at)): (n, p) for n, d in enumerate(wanted) for p, at in enumerate(d.open.tolist())}
+        seed = sorted(where[key] for key in relaxed.values if key in where)
+        again = Relaxation(highspy, wanted, out.free).solve(seed, holds=False)
+        if again is None:
+            return None
+        relaxed = again
+    return set()
 
 
 def _laid(
@@ -255,6 +349,6 @@ def _fill(task: Task, board: Board, highspy: ModuleType, *, fair: bool) -> Board
     """The board with more jobs on it, from the room that is left; None where nobody finds any."""
     out = board.copy()
     turns = Turns(task.jobs, out, task.gangs, lambda job: 0 if job in task.apart else None)
-    turns.rescue = Rescue(out, lambda job: _exactly(task, out, job, highspy))
+    turns.rescue = Rescue(out, lambda job: _exactly(task, out, job, highspy), task.still)
     turns.run(fair=fair)
     return out if _placed(out) > _placed(board) else None

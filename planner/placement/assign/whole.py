@@ -12,6 +12,7 @@ import numpy as np
 
 from planner.placement.assign.board import NOWHERE
 from planner.placement.assign.kinds import fitting
+from planner.placement.assign.rescue import Rescue
 from planner.placement.cost import TICKS_PER_USD
 
 if TYPE_CHECKING:
@@ -28,23 +29,41 @@ PASSES = 8
 """Of looking for cheaper places; each pass only ever lowers the total."""
 
 
-def rounded(board: Board, waiting: Mapping[int, Sequence[int]], relaxed: Relaxed) -> bool:
-    """Put the jobs that wait, by kind in order of turns, onto the board.  Whether all found room."""
-    left = {k: list(jobs) for k, jobs in sorted(waiting.items())}
-    parts = sorted(relaxed.values.items())
-    for (k, position), value in parts:
-        for _ in range(min(math.floor(value + ROUNDING), len(left.get(k, ())))):
-            if board.fits(board.kinds[left[k][0]], position):
-                board.take(left[k].pop(0), position)
-    fractions = sorted(
-        ((-(v - math.floor(v + ROUNDING)), k, p) for (k, p), v in parts if v - math.floor(v + ROUNDING) > ROUNDING)
-    )
-    for _, k, position in fractions:
-        if left.get(k) and board.fits(board.kinds[left[k][0]], position):
-            board.take(left[k].pop(0), position)
-    # the largest first, as they are the hardest to place
-    rest = sorted((-board.kinds[j].shape.workload.resources.nodes, j) for jobs in left.values() for j in jobs)
-    return all(_priced(board, j, relaxed) for _, j in rest)
+def sizes(board: Board, waiting: Mapping[int, Sequence[int]]) -> dict[int, dict[int, Sequence[int]]]:
+    """The jobs that wait, by nodes, the most first, then by kind."""
+    out: dict[int, dict[int, Sequence[int]]] = {}
+    for k, jobs in sorted(waiting.items()):
+        if jobs:
+            out.setdefault(board.kinds[jobs[0]].shape.workload.resources.nodes, {})[k] = jobs
+    return dict(sorted(out.items(), reverse=True))
+
+
+def rounded(board: Board, waiting: Mapping[int, Sequence[int]], relaxed: Relaxed, still: frozenset[int]) -> bool:
+    """Put the jobs that wait, by kind in order of turns, onto the board.  Whether all found room; jobs in `still` do not move for it.
+
+    Jobs of many nodes first, whole numbers, fractions and all: a small one finds room between large ones, but not the other way round.
+    """
+    return not any(of_size(board, mine, relaxed, still) for mine in sizes(board, waiting).values())
+
+
+def of_size(board: Board, waiting: Mapping[int, Sequence[int]], relaxed: Relaxed, still: frozenset[int]) -> set[int]:
+    """As `rounded`, for jobs of as many nodes each; the kinds of those that found no room."""
+    left = {k: list(jobs) for k, jobs in waiting.items()}
+    mine = [(k, position, value) for (k, position), value in sorted(relaxed.values.items()) if k in left]
+    for k, position, value in mine:
+        for _ in range(math.floor(value + ROUNDING)):
+            _take(board, left[k], position)
+    rest = ((value - math.floor(value + ROUNDING), k, position) for k, position, value in mine)
+    for fraction, k, position in sorted(rest, key=lambda f: (-f[0], f[1], f[2])):
+        if fraction > ROUNDING:
+            _take(board, left[k], position)
+    others = Rescue(board, lambda _: False, still)
+    return {k for k, jobs in left.items() for j in jobs if not (_priced(board, j, relaxed) or others(j))}
+
+
+def _take(board: Board, jobs: list[int], position: int) -> None:
+    if jobs and board.fits(board.kinds[jobs[0]], position):
+        board.take(jobs.pop(0), position)
 
 
 def _priced(board: Board, job: int, relaxed: Relaxed) -> bool:
