@@ -243,6 +243,18 @@ def test_a_create_that_happened_without_an_answer_is_not_made_again(at: Desk) ->
     assert "no answer" in done.notes[0]
 
 
+def test_another_runs_comment_is_not_taken_for_the_one_that_got_no_answer(at: Desk) -> None:
+    at.forge.troubles = [Trouble("POST", CREATE, dropped=True)]
+
+    def before(asked: Asked) -> None:
+        if asked.method == "POST" and "/graphql" not in asked.path and not at.forge.place(REPO, NUMBER):
+            at.forge.write((REPO, NUMBER), body("earlier", at=EARLY), at.me)
+
+    at.forge.before = before
+    assert at.post(body("mine", at=MID)).what is What.CREATED
+    assert ["mine" in b for b in at.there() if not read_hidden(b).outdated] == [True]
+
+
 def test_a_slow_create_that_did_happen_is_not_made_again(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("planner.forges.rest.TIMEOUT_SECONDS", 0.5)
     held = threading.Event()
