@@ -74,9 +74,10 @@ class Completion:
         job = {"file": job_file, "digest": digest(document or workload_document(placed.workload))}
         return {**self._inputs, "job": job, "ledger": placed.ledger_digest}
 
-    def stands(self, held: StandingPlan, placed: Placed, job_file: str) -> bool:
+    def stands(self, held: StandingPlan, placed: Placed, job_file: str, *, by_the_clock: bool) -> bool:
         """Whether the job's plan file may stay as it is: it says what planning anew says, and this version makes the same stacks of its choice."""
-        if not held.still_holds(self.inputs_of(placed, job_file), placed, self._policy.top):
+        inputs = self.inputs_of(placed, job_file)
+        if not held.still_holds(inputs, placed, top=self._policy.top, by_the_clock=by_the_clock):
             return False
         if not placed.ranked:
             return True

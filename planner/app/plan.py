@@ -137,7 +137,7 @@ def run_on(
     for one in fleet.placed if len(jobs) > 1 else ():
         name = one.workload.name
         held = standing.get(name)
-        if held is not None and completion.stands(held, one, files[name]):
+        if held is not None and completion.stands(held, one, files[name], by_the_clock=request.as_of is None):
             stay.add(name)
             completion.take(inputs.holdings_of([held.plan], read.market))  # its addresses, before another takes them
     out: list[Planned] = []

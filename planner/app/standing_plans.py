@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from planner.placement.fleet import Placed
 
 
+FRESH = timedelta(days=7)
+"""As long as `apply` does not warn of a plan's age."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingPlan:
     """`plan` has its choice alone in `ranked`, and neither grants nor stacks.
@@ -35,15 +40,17 @@ class StandingPlan:
     totals: Mapping[str, Decimal]
     path: Path | None = None
 
-    def still_holds(self, inputs: Mapping[str, Any], placed: Placed, top: int) -> bool:
+    def still_holds(self, inputs: Mapping[str, Any], placed: Placed, *, top: int, by_the_clock: bool) -> bool:
         """Whether the file says what planning anew says: the same job from the same inputs, in the same place, or waiting for the same.
 
         What the other jobs of a call take is no input that counts here: their moves would write every file of a fleet anew, for words about places that this job
         does not take.  Where there are more places to fall back on than the file lists, or it lists more than `top`, it does not hold.
+        by_the_clock  nobody asked for the moment that was planned at: a file of some days ago holds, and so it does where only refusals came or faded since
         """
-        now, then = dict(inputs), dict(self.plan.inputs)
-        now.pop("ledger", None)
-        then.pop("ledger", None)
+        out = {"ledger"}
+        if by_the_clock and _moment(inputs["as_of"]) - _moment(self.plan.inputs["as_of"]) <= FRESH:
+            out |= {"as_of", "availability"}
+        now, then = ({k: v for k, v in one.items() if k not in out} for one in (inputs, self.plan.inputs))
         if canonical(now) != canonical(then) or not len(placed.ranked) <= len(self.totals) <= top:
             return False
         if placed.waiting is not None:
@@ -61,6 +68,11 @@ class StandingPlan:
     def whole(self) -> PlacementPlan:
         """The plan, read again from its file.  Raises InputError where that is no plan any more."""
         return self.plan if self.path is None else read_plan(self.path)
+
+
+def _moment(as_of: str) -> datetime:
+    at = datetime.fromisoformat(as_of)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def standing_choices(folder: Path) -> dict[str, StandingPlan]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from planner.model.errors import InputError, StalePlan
 from planner.model.market import Market
 from planner.model.offer import CapacityType
 from planner.model.plan import to_document
-from planner.model.project import Budget, Project
+from planner.model.project import Budget, Project, Reservation
 from planner.model.workload import AntiAffinity, Apart, CheckpointPolicy, Gang, Workload
 from planner.render.explain_text import lines
 from planner.render.text import Paint
@@ -38,6 +39,8 @@ def planned(
     project: Project | None = None,
     plans: Path | None = None,
     texts: dict[str, str] | None = None,
+    now: datetime = NOW,
+    as_of: str | None = None,
 ) -> Result:
     read = inputs.Inputs(
         jobs=tuple(inputs.Job(workload=j, file=f"{j.name}.yaml") for j in jobs),
@@ -47,7 +50,7 @@ def planned(
         warnings=(),
         texts=texts or {},
     )
-    return run_on(read, Request(job_files=(), plans_folder=plans, offline=True), NOW)
+    return run_on(read, Request(job_files=(), plans_folder=plans, offline=True, as_of=as_of), now)
 
 
 def written(result: Result, folder: Path) -> dict[str, bytes]:
@@ -120,6 +123,27 @@ def test_where_the_others_must_make_room_the_files_of_those_that_move_are_writte
         moved | {"job-07"} | wider
     )
     assert len(moved) < 10
+
+
+def test_a_clock_that_goes_on_writes_no_file_anew_until_they_are_old(tmp_path: Path) -> None:
+    bought = Reservation(
+        target="default",
+        region="us-east-1",
+        zone="us-east-1-a",
+        instance_type="p4de.24xlarge",
+        nodes=1,
+        id="cr-1",
+        starts="2020-01-01",
+        expires="2021-01-01",
+    )
+    project = b.project(reserved=(bought,))  # what opens and expires is looked at by the clock
+    jobs = fleet(6)
+    first = written(planned(jobs, project=project, plans=tmp_path), tmp_path)
+    assert written(planned(jobs, project=project, plans=tmp_path, now=NOW + timedelta(days=6)), tmp_path) == first
+    old = written(planned(jobs, project=project, plans=tmp_path, now=NOW + timedelta(days=8)), tmp_path)
+    assert not any(old[name] == first[name] for name in first)
+    asked = written(planned(jobs, project=project, plans=tmp_path, as_of="2026-08-01"), tmp_path)
+    assert not any(asked[name] == old[name] for name in old), "a moment that is asked for is the plan's"
 
 
 def test_a_job_that_leaves_and_one_that_comes_write_no_other_file_anew(tmp_path: Path) -> None:
