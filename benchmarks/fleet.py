@@ -80,7 +80,7 @@ def jobs(many: int, of_shape: list[Workload]) -> list[Workload]:
 
 
 def project(case: str, many: int) -> Project:
-    """`scarce`: two nodes per job on AWS in all its regions together cannot be, and the first team has half of what it would spend."""
+    """`scarce`: per region of AWS so many GPUs of one family, vCPUs of another and spot nodes of all; what all may spend per hour, and one team in total."""
     if case != "scarce":
         return Project(name="acme", targets=tuple(Target(name="default", cloud=c) for c in Cloud))
     quotas = (
