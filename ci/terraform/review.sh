@@ -15,6 +15,8 @@ plans=${PLANS:-plans}
 out=${OUT:-.skyplan/review}
 terraform=${SKYPLAN_TERRAFORM:-terraform}
 
+# to files that their user alone reads, never to the log: Terraform writes secret values in clear
+umask 077
 rm -rf "$out"
 mkdir -p "$out"
 skyplan synth --plans "$plans" --format hcl --root --out "$out/terraform" >/dev/null
@@ -37,24 +39,23 @@ for job in "$@"; do
   "$terraform" -chdir="$folder" init "${init[@]}" >"$out/$job.init.log" || { tail -n 40 "$out/$job.init.log" >&2; exit 1; }
   code=0
   "$terraform" -chdir="$folder" plan -input=false -no-color -detailed-exitcode -out=tfplan >"$out/$job.plan.log" || code=$?
-  if [ "$code" -eq 1 ]; then
+  if [ "$code" -ne 0 ] && [ "$code" -ne 2 ]; then
     tail -n 40 "$out/$job.plan.log" >&2
     exit 1
   fi
-  # to a file, never to the log: Terraform prints secret values in clear there
-  (umask 077 && "$terraform" -chdir="$folder" show -json tfplan >"$out/$job.json")
+  "$terraform" -chdir="$folder" show -json tfplan >"$out/$job.json"
   found+=(--terraform-plan "$out/$job.json")
 done
 
 diff=0
 skyplan diff --base "$base" --plans "$plans" ${found[@]+"${found[@]}"} --tag "${TAG:-skyplan}" --detailed-exitcode \
   --format markdown --output "$out/diff.md" --format json --output "$out/diff.json" --format table --output - || diff=$?
-if [ "$diff" -eq 1 ]; then exit 1; fi
+if [ "$diff" -ne 0 ] && [ "$diff" -ne 2 ]; then exit 1; fi
 
 audit=0
 skyplan audit --plans "$plans" --base "$base" --fail-on "${FAIL_ON:-high}" \
   --format markdown --output "$out/audit.md" --format sarif --output "$out/skyplan.sarif" || audit=$?
-if [ "$audit" -eq 1 ]; then exit 1; fi
+if [ "$audit" -ne 0 ] && [ "$audit" -ne 2 ]; then exit 1; fi
 
 if [ -n "${GITHUB_TOKEN:-}${GITLAB_TOKEN:-}" ]; then
   skyplan comment "$out/diff.md"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, Final
@@ -76,8 +77,8 @@ _GITLAB: Final = """\
   before_script:
     - |
       if ! command -v skyplan >/dev/null; then
-        python -m venv "$CI_BUILDS_DIR/.skyplan-venv"
-        "$CI_BUILDS_DIR/.skyplan-venv/bin/python" -m pip install --quiet --disable-pip-version-check "skyplan[comment] @ $SKYPLAN_SOURCE"
+        python -I -m venv "$CI_BUILDS_DIR/.skyplan-venv"
+        "$CI_BUILDS_DIR/.skyplan-venv/bin/python" -I -m pip install --quiet --disable-pip-version-check "skyplan[comment] @ $SKYPLAN_SOURCE"
         export PATH="$CI_BUILDS_DIR/.skyplan-venv/bin:$PATH"
       fi
       skyplan --version
@@ -89,13 +90,13 @@ _GITLAB: Final = """\
       skyplan diff --base "$base" --jobs "$JOBS" --plans "$PLANS" --tag "$SKYPLAN_TAG" --detailed-exitcode \\
         --format markdown --output skyplan-review/diff.md --format json --output skyplan-review/diff.json \\
         --format table --output - || diff=$?
-      if [ "$diff" -eq 1 ]; then exit 1; fi
+      if [ "$diff" -ne 0 ] && [ "$diff" -ne 2 ]; then exit 1; fi
       audit=0
       if [ -d "$PLANS" ]; then
         skyplan audit --plans "$PLANS" --base "$base" --fail-on "$SKYPLAN_FAIL_ON" \\
           --format markdown --output skyplan-review/audit.md --format junit --output skyplan-review/audit.xml \\
           --format table --output - || audit=$?
-        if [ "$audit" -eq 1 ]; then exit 1; fi
+        if [ "$audit" -ne 0 ] && [ "$audit" -ne 2 ]; then exit 1; fi
       fi
       if [ -n "${GITLAB_TOKEN:-}" ]; then
         skyplan comment skyplan-review/diff.md --behavior "$SKYPLAN_BEHAVIOR"
@@ -140,7 +141,8 @@ def gitlab(*, inner: str, name: str, source: str) -> str:
         text = text.replace("    JOBS: jobs\n", f"    {VARIABLE}: {json.dumps(source)}\n    JOBS: jobs\n")
     if inner != ".":
         text = text.replace(
-            "  script:\n    - |\n      base=", f"  script:\n    - cd {json.dumps(inner)}\n    - |\n      base="
+            "  script:\n    - |\n      base=",
+            f"  script:\n    - {json.dumps(f'cd -- {shlex.quote(inner)}')}\n    - |\n      base=",
         )
         text = text.replace("paths: [skyplan-review/]", f"paths: [{json.dumps(f'{inner}/skyplan-review/')}]")
         text = text.replace(

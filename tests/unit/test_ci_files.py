@@ -62,8 +62,21 @@ PLAN = {
 }
 
 
+class Strict(yaml.SafeLoader):
+    """As Go's and Ruby's readers do: a key twice in one mapping is an error."""
+
+
+def once(loader: Strict, node: yaml.MappingNode) -> dict[Any, Any]:
+    keys = [k.value for k, _ in node.value]
+    assert len(keys) == len(set(keys)), f"{node.start_mark}: a key stands there twice: {keys}"
+    return dict(loader.construct_pairs(node, deep=True))
+
+
+Strict.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, once)
+
+
 def document(path: Path) -> Any:
-    return yaml.safe_load(path.read_text())
+    return yaml.load(path.read_text(), Loader=Strict)
 
 
 # the files as they are
@@ -100,6 +113,11 @@ def test_atlantis_keys_are_those_that_it_documents() -> None:
     found = document(ATLANTIS)
     assert set(found) <= {"version", "automerge", "projects", "workflows"}
     assert found["version"] == 3
+    # the root modules that `synth --format hcl --root` writes
+    assert [(p["name"], p["dir"]) for p in found["projects"]] == [
+        ("train", "terraform/job-train"),
+        ("eval", "terraform/job-eval"),
+    ]
     for project in found["projects"]:
         assert set(project) <= {"name", "dir", "workflow", "autoplan", "execution_order_group"}
         assert project["workflow"] in found["workflows"]
@@ -139,6 +157,20 @@ def test_no_script_has_anything_that_shellcheck_minds(shell: str, text: str) -> 
     command = [str(Path(sys.executable).with_name("shellcheck")), "--shell", shell, "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(("shell", "text"), scripts())
+def test_python_takes_no_module_from_the_folder_it_is_started_in(shell: str, text: str) -> None:
+    """`python -m venv` would run a venv.py of the pull request, or a harmless random.py would break it: -I is isolated."""
+    del shell
+    assert re.findall(r"python[\d.]*\"? -m|PYTHON\"? -m", text) == []
+
+
+@pytest.mark.parametrize(("shell", "text"), scripts())
+def test_no_script_takes_one_exit_code_alone_for_an_error(shell: str, text: str) -> None:
+    """137 is no review: what was killed must not pass for what found nothing."""
+    del shell
+    assert re.findall(r"-eq 1 \]", text) == []
 
 
 @pytest.mark.parametrize("path", [ACTION, WORKFLOW, FORKS], ids=lambda p: p.name)
@@ -390,6 +422,29 @@ def test_a_change_that_changes_nothing_is_one_line_and_with_only_on_change_none(
     assert quiet[0].strip().count("\n") == 1
 
 
+@pytest.mark.parametrize("killed", ["plan", "diff", "audit"])
+def test_what_was_killed_fails_the_action(runner: Runner, killed: str) -> None:
+    """As the kernel does where memory ends: neither 1 nor 2, and no file."""
+    change(runner.repository)
+    real = runner.repository.bin / "skyplan"
+    program = real.with_name("killed")
+    program.write_text(f'#!/bin/sh\nif [ "$1" = {killed} ]; then kill -9 $$; fi\nexec {real} "$@"\n')
+    program.chmod(0o755)
+    runner.inputs["program"] = str(program)
+    assert runner.all() == 1
+    assert runner.forge.asked == []
+
+
+def test_the_action_runs_no_module_of_the_pull_request(runner: Runner, tmp_path: Path) -> None:
+    """With the real Python; what it would install is nowhere, and so it ends there."""
+    for name in ("venv.py", "pip.py", "random.py", "ensurepip.py"):
+        (runner.repository.folder / name).write_text("open('pwned', 'w')\nraise SystemExit(0)\n")
+    runner.inputs = {"python": sys.executable, "source": f"file://{tmp_path}/nowhere", "comment": "false"}
+    assert runner.all() != 0
+    assert "nowhere" in runner.said
+    assert not (runner.repository.folder / "pwned").exists()
+
+
 def test_plans_that_were_not_written_again_are_told(runner: Runner) -> None:
     path = runner.repository.folder / "jobs" / "train.yaml"
     path.write_text(path.read_text().replace("train.py", "other.py"))
@@ -445,7 +500,7 @@ def test_the_action_installs_its_own_commit_with_the_versions_that_were_tested(r
     fake = tmp_path / "python"
     fake.write_text(
         f'#!/bin/sh\nprintf "%s\\n" "$*" >>{log}\n'
-        'if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; cp "$SKYPLAN_REAL" "$3/bin/skyplan"; fi\n'
+        'if [ "$3" = venv ]; then mkdir -p "$4/bin"; cp "$0" "$4/bin/python"; cp "$SKYPLAN_REAL" "$4/bin/skyplan"; fi\n'
     )
     fake.chmod(0o755)
     runner.repository.env["SKYPLAN_REAL"] = str(runner.repository.bin / "skyplan")
@@ -495,7 +550,7 @@ def test_a_forks_files_are_read_as_data_and_commented_on(
     event.write_text(json.dumps({"pull_request": {"number": NUMBER, "updated_at": "2026-11-29T10:00:00Z"}}))
     asked = tmp_path / "asked"
     (repository.bin / "python3").write_text(
-        f'#!/bin/sh\nprintf "%s\\n" "$*" >>{asked}\nif [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi\n'
+        f'#!/bin/sh\nprintf "%s\\n" "$*" >>{asked}\nif [ "$3" = venv ]; then mkdir -p "$4/bin"; cp "$0" "$4/bin/python"; fi\n'
     )
     (repository.bin / "python3").chmod(0o755)
     env = {
@@ -562,7 +617,7 @@ def test_gitlabs_job_installs_where_there_is_no_skyplan(
     log = tmp_path / "asked"
     (repository.bin / "python").write_text(
         f'#!/bin/sh\nprintf "%s\\n" "$*" >>{log}\n'
-        f'if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; cp {real} "$3/bin/skyplan"; fi\n'
+        f'if [ "$3" = venv ]; then mkdir -p "$4/bin"; cp "$0" "$4/bin/python"; cp {real} "$4/bin/skyplan"; fi\n'
     )
     (repository.bin / "python").chmod(0o755)
     hidden = os.pathsep.join(p for p in os.environ["PATH"].split(os.pathsep) if not (Path(p) / "skyplan").exists())
@@ -580,6 +635,8 @@ def test_a_finding_fails_gitlabs_job_with_2_and_an_error_with_1(repository: Repo
     assert gitlab_job(repository, gitlab, FAILS="audit", CODE="2").returncode == 2
     assert gitlab_job(repository, gitlab, FAILS="audit", CODE="1").returncode == 1
     assert gitlab_job(repository, gitlab, FAILS="diff", CODE="1").returncode == 1
+    for killed in ("audit", "diff"):
+        assert gitlab_job(repository, gitlab, FAILS=killed, CODE="137", GITLAB_TOKEN="").returncode == 1
 
 
 # Atlantis and plain Terraform
@@ -692,6 +749,19 @@ def test_terraforms_error_ends_a_plain_pipeline_with_1(repository: Repository, t
     done = pipeline(repository, tmp_path, PLAN_CODE="1")
     assert done.returncode == 1
     assert "show" not in (tmp_path / "asked").read_text()
+
+
+def test_a_plain_pipeline_ends_where_terraform_was_killed(repository: Repository, tmp_path: Path) -> None:
+    assert pipeline(repository, tmp_path, PLAN_CODE="137").returncode == 1
+    assert "show" not in (tmp_path / "asked").read_text()
+
+
+def test_a_plain_pipeline_writes_nothing_that_others_may_read(repository: Repository, tmp_path: Path) -> None:
+    """Terraform's plan, its log and what it shows hold secret values in clear."""
+    assert pipeline(repository, tmp_path).returncode in {0, 2}
+    folder = repository.folder / ".skyplan" / "review"
+    assert (folder / "train.plan.log").is_file()
+    assert folder.stat().st_mode & 0o077 == 0
 
 
 def test_a_plain_pipeline_without_a_base_says_so(repository: Repository, tmp_path: Path) -> None:
