@@ -74,9 +74,9 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """`one_by_one` ticks of the same jobs one by one, None where those were others; `bound` ticks, None where it was not computed.
+    """`one_by_one` ticks of the same jobs in order of priority and name, None where those were others; `bound` ticks, None where it was not computed.
 
-    greedy      the assignment one by one
+    greedy      the assignment one by one, teams in turn where they had to
     contended   somebody is not where it would be alone
     """
 
@@ -89,12 +89,12 @@ class Solved:
 
 def solve(task: Task, solver: Callable[[], ModuleType | None]) -> Solved:
     """Assign every job that has a place.  `solver` gives HiGHS, or None where it is not installed; it is asked only where jobs contend."""
-    greedy, fair = _one_by_one(task)
+    ordered, greedy = _one_by_one(task)
+    fair = greedy is not ordered
     contended = _contended(task, greedy)
     highspy = solver() if contended else None
     if highspy is None:
-        total = greedy.total()
-        return Solved(greedy, greedy, total, None if contended else total, contended)
+        return Solved(greedy, greedy, _if_same(ordered, greedy), None if contended else greedy.total(), contended)
     start = greedy
     if NOWHERE in _ours(task, greedy):
         tried = _pass(task, fair=fair, rescue=True, highspy=highspy)
@@ -110,8 +110,14 @@ def solve(task: Task, solver: Callable[[], ModuleType | None]) -> Solved:
         best, bound = filled, None
     if best is not start and not task.sound(best):
         best, bound = greedy, None
-    same = _placed(best) == _placed(greedy)
-    return Solved(best, greedy, greedy.total() if same else None, bound, contended)
+    return Solved(best, greedy, _if_same(ordered, best), bound, contended)
+
+
+def _if_same(ordered: Board, board: Board) -> int | None:
+    """What the jobs of the board cost one by one, those placed by themselves too; None where one by one places others."""
+    if (_placed(ordered), set(ordered.alone)) != (_placed(board), set(board.alone)):
+        return None
+    return ordered.total() + sum(h.usd_total_ticks for found in ordered.alone.values() for h in found)
 
 
 def counts(task: Task, board: Board) -> tuple[int, ...]:
@@ -132,12 +138,12 @@ def _placed(board: Board) -> frozenset[int]:
     return frozenset(j for j, at in enumerate(board.at) if at != NOWHERE)
 
 
-def _one_by_one(task: Task) -> tuple[Board, bool]:
-    """The incumbent, and whether teams had to take turns."""
+def _one_by_one(task: Task) -> tuple[Board, Board]:
+    """In order of priority and name; and the incumbent, which is another where teams had to take turns."""
     board = _pass(task, fair=False, rescue=False, highspy=None)
     if NOWHERE not in _ours(task, board) or len({j.team for j in task.jobs}) == 1:
-        return board, False
-    return _pass(task, fair=True, rescue=False, highspy=None), True
+        return board, board
+    return board, _pass(task, fair=True, rescue=False, highspy=None)
 
 
 def _pass(task: Task, *, fair: bool, rescue: bool, highspy: ModuleType | None) -> Board:
@@ -308,8 +314,11 @@ def _dive(  # noqa: PLR0917 - all that a solution needs
         stuck |= {d.kind.number for d in wanted if not len(d.open)}
         if stuck or not left:
             return stuck
-        where = {(d.kind.number, int(at)): (n, p) for n, d in enumerate(wanted) for p, at in enumerate(d.open.tolist())}
-        seed = sorted(where[key] for key in relaxed.values if key in where)
+        number = {d.kind.number: n for n, d in enumerate(wanted)}
+        places = ((number[k], p, wanted[number[k]].open) for k, p in sorted(relaxed.values) if k in number)
+        seed = [
+            (n, at) for n, p, there in places if (at := int(np.searchsorted(there, p))) < len(there) and there[at] == p
+        ]
         again = Relaxation(highspy, wanted, out.free).solve(seed, holds=False)
         if again is None:
             return None
@@ -348,7 +357,11 @@ def _exactly(task: Task, board: Board, job: int, highspy: ModuleType) -> bool:
 def _fill(task: Task, board: Board, highspy: ModuleType, *, fair: bool) -> Board | None:
     """The board with more jobs on it, from the room that is left; None where nobody finds any."""
     out = board.copy()
-    turns = Turns(task.jobs, out, task.gangs, lambda job: 0 if job in task.apart else None)
+
+    def alone(job: int) -> int | None:
+        return sum(h.gpus for h in out.alone.get(job, ())) if job in task.apart else None
+
+    turns = Turns(task.jobs, out, task.gangs, alone)
     turns.rescue = Rescue(out, lambda job: _exactly(task, out, job, highspy), task.still)
     turns.run(fair=fair)
     return out if _placed(out) > _placed(board) else None
