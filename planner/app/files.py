@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,7 +72,7 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 
 
 def write_plans(
-    plans: Sequence[PlacementPlan], folder: Path, advance: Callable[[str], object] | None = None
+    plans: Iterable[PlacementPlan], folder: Path, advance: Callable[[str], object] | None = None
 ) -> tuple[Path, ...]:
     """NAME.plan.json for every plan that has a placement or waits; bytes depend on the plan alone, and a file that has them already is left alone.
 
@@ -84,7 +84,7 @@ def write_plans(
         for plan in plans:
             if not (plan.ranked or plan.waits):
                 continue
-            path = folder / f"{plan.name}{PLAN_SUFFIX}"
+            path = plan_path(plan.name, folder)
             if advance is not None:
                 advance(f"writing {path}")
             waited.append(threads.submit(_write_other, path, pretty(to_document(plan))))
@@ -94,6 +94,11 @@ def write_plans(
         for one in waited:
             one.result()
     return tuple(out)
+
+
+def plan_path(name: str, folder: Path) -> Path:
+    """Where a job's plan file lies."""
+    return folder / f"{name}{PLAN_SUFFIX}"
 
 
 def _write_other(path: Path, data: bytes) -> None:

@@ -57,25 +57,47 @@ class Request:
 class Planned:
     """One job's plan, how it came about, and whether its placement differs from what stands (`before` is a placement id or None).
 
+    made    its plan, made anew; None where `stands` is left as it is
+    stands  its plan file, where planning anew says the same
     waited  why it waits by its standing plan; "" where it does not, or has none
     """
 
-    plan: PlacementPlan
+    made: PlacementPlan | None
     placed: Placed
     job_file: str
     before: str | None
+    stands: StandingPlan | None = None
     waited: str = ""
+
+    @property
+    def plan(self) -> PlacementPlan:
+        """The whole plan.  One that stands is read each time that it is asked for: a fleet's would fill the memory."""
+        return self.made if self.made is not None else _in_order(self._standing.whole(), self.placed)
+
+    @property
+    def brief(self) -> PlacementPlan:
+        """The plan as far as a line needs it: at least its job, choice and notes."""
+        return self.made if self.made is not None else self._standing.plan
+
+    @property
+    def _standing(self) -> StandingPlan:
+        assert self.stands is not None  # noqa: S101 - one of the two is there
+        return self.stands
 
     @property
     def changed(self) -> bool:
         """Whether applying would change something."""
-        now = self.plan.ranked[0].placement_id if self.plan.ranked else None
+        now = self.brief.choice.placement_id if self.brief.ranked else None
         return now != self.before
 
     @property
     def waits(self) -> bool:
         """It could have a place on an empty market, and has none now."""
         return self.placed.waiting is not None
+
+    def is_file(self, path: Path) -> bool:
+        """Whether that file is the plan already."""
+        return self.made is None and self._standing.path == path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,16 +166,21 @@ def run_on(
     for one in fleet.placed:
         name = one.workload.name
         say(f"completing {name}")
-        if name in stay:
-            plan = _in_order(standing[name].whole(), one)
-        else:
-            plan = completion.complete(one, files[name])
-            if plan.ranked and plan.choice.nodes > 1:
-                completion.take(holdings(plan.choice, read.market, workload=one.workload))
-        earlier = standing[name].plan if name in standing else None
-        before = running.get(name) or (earlier.choice.placement_id if earlier and earlier.ranked else None)
-        waited = earlier.waits if earlier else ""
-        out.append(Planned(plan=plan, placed=one, job_file=files[name], before=before, waited=waited))
+        held = standing.get(name)
+        earlier = held.plan if held is not None else None
+        made = None if name in stay else completion.complete(one, files[name])
+        if made is not None and made.ranked and made.choice.nodes > 1:
+            completion.take(holdings(made.choice, read.market, workload=one.workload))
+        out.append(
+            Planned(
+                made=made,
+                placed=one,
+                job_file=files[name],
+                before=running.get(name) or (earlier.choice.placement_id if earlier and earlier.ranked else None),
+                stands=held if made is None else None,
+                waited=earlier.waits if earlier else "",
+            )
+        )
     return Result(planned=tuple(out), inputs=read, warnings=read.warnings, fleet=fleet.summary)
 
 

@@ -13,7 +13,7 @@ import click
 from planner.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from planner.app.plan import Planned, Result
 
@@ -80,7 +80,6 @@ def command(
     from datetime import UTC, datetime
 
     from planner.app import plan as planning
-    from planner.app.files import write_plans
     from planner.cli import view
     from planner.cli.bar import bar
 
@@ -96,7 +95,7 @@ def command(
     with bar(_STEPS * len(job_files)) as advance:
         result = planning.run(request, datetime.now(UTC), advance)
         _known(shown, result)
-        written = write_plans([p.plan for p in result.planned], out, advance) if out is not None else ()
+        written, left = _write(result, out, advance) if out is not None else ((), 0)
     view.warn(result.warnings, sys.stderr)
     view.warn_old_prices(result.inputs.market.as_of, datetime.now(UTC))
     if stacks_folder is not None:
@@ -104,7 +103,7 @@ def command(
 
         for name, path in write_stacks(result, stacks_folder):
             click.echo(f"wrote {path} ({name})", err=True)
-    _tell_written(written)
+    _tell_written(written, left, out)
     if as_json:
         _put_json(result)
     else:
@@ -116,19 +115,29 @@ def _known(shown: Sequence[str], result: Result) -> None:
     """Raises BadParameter for a name that is no job's."""
     from planner.spec.near import did_you_mean
 
-    names = {p.plan.name for p in result.planned}
+    names = {p.brief.name for p in result.planned}
     for name in shown:
         if name not in names:
             hint = did_you_mean(name, names)
             raise click.BadParameter(f"no job `{name}` among those that are planned" + (f"; {hint}" if hint else ""))
 
 
-def _tell_written(written: Sequence[Path]) -> None:
+def _write(result: Result, out: Path, advance: Callable[[str], object]) -> tuple[tuple[Path, ...], int]:
+    """The files written, and how many stand as they are."""
+    from planner.app.files import plan_path, write_plans
+
+    new = [p for p in result.planned if not p.is_file(plan_path(p.brief.name, out))]
+    return write_plans((p.plan for p in new), out, advance), len(result.planned) - len(new)
+
+
+def _tell_written(written: Sequence[Path], left: int, out: Path | None) -> None:
     if len(written) <= _NAMED:
         for path in written:
             click.echo(f"wrote {path}", err=True)
     else:
         click.echo(f"wrote {len(written):,} plans to {written[0].parent}", err=True)
+    if left:
+        click.echo(f"left {left:,} {'plan' if left == 1 else 'plans'} in {out} as they are", err=True)
 
 
 def _put_json(result: Result) -> None:
@@ -152,25 +161,24 @@ def _say(result: Result, *, explain: bool, shown: frozenset[str], runners_up: in
     from planner.render.plan_text import plan_lines
 
     paint = view.paint_for(sys.stdout)
-    told = [(p.plan, p.before) for p in result.planned]
+    told = [(p.brief, p.before) for p in result.planned]
     many = len(told) > IN_FULL
     if len(told) > 1:
         view.say(fleet_lines(result.fleet, told, paint), stream=sys.stdout)
     if many and not explain:
         view.say(job_table(told, paint), stream=sys.stdout)
-    for plan, before in told:
-        if explain or plan.name in shown or not (many or shown):
-            view.say(
-                plan_lines(plan, before=before, runners_up=runners_up, explain=explain, paint=paint), stream=sys.stdout
-            )
+    for p in result.planned:
+        if explain or p.brief.name in shown or not (many or shown):
+            lines = plan_lines(p.plan, before=p.before, runners_up=runners_up, explain=explain, paint=paint)
+            view.say(lines, stream=sys.stdout)
 
 
 def _exit_code(planned: Sequence[Planned], *, detailed: bool) -> int:
-    waiting = [p.plan.name for p in planned if p.waits]
+    waiting = [p.brief.name for p in planned if p.waits]
     if waiting:
         verb = "waits" if len(waiting) == 1 else "wait"
         click.echo(f"warning: {_names(waiting)} {verb} for room [SKY-APPLY-360]", err=True)
-    lost = [p.plan.name for p in planned if not p.plan.ranked and not p.waits]
+    lost = [p.brief.name for p in planned if not p.brief.ranked and not p.waits]
     if lost:
         click.echo(f"error: no feasible placement for {_names(lost)}", err=True)
         return 1
