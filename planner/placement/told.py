@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from planner.placement.assign.keep import Stayed
     from planner.placement.assign.solve import Solved
     from planner.placement.explain import Context
+    from planner.placement.rank import Judged
 
 ONE_BY_ONE = "one by one"
 
@@ -66,16 +67,14 @@ def alone(ground: Ground, job: Workload, ledger: Ledger) -> Fleet:
     judged = judge(ground.offers, job)
     context = context_of(ground, job, judged, ledger)
     found, waiting = ranked(context, ground.top), None
-    gang = (
-        gangs([job], ledger, frozenset({0} if job.name in ground.standing else ())).get(job.gang.group)
-        if job.gang
-        else None
-    )
+    # what runs has its place, whoever of its gang does
+    group = job.gang.group if job.gang and job.name not in ground.standing else ""
+    gang = gangs([job], ledger, frozenset()).get(group)
     together = gang is None or gang.needs <= 1
     if not found or not together:
         scarce = Scarce(ground.offers, ground.project, ledger, job.anti_affinity)
         kind = Catalogue(ground.offers, scarce, ground.cool, ground.unusable).kind(job)
-        if len(kind.first):
+        if len(kind.first) or could_be_split(ground, job, lambda: judged):
             waits = Waits(scarce, scarce.free, ledger.holdings, {})
             waiting = waits.of(job, kind, None if together else gang, len(found[:1]))
             found = ()
@@ -94,7 +93,13 @@ def _placed(
     digest: str,
     recall: Callable[[], Context],
 ) -> Placed:
-    said = split_notes(context, found) if may_split(context.workload) else notes(context.offers, context.ranking, found)
+    said: tuple[str, ...] = ()  # of places that its gang keeps it from there is nothing to say
+    if waiting is None or not ranked(context, 1):
+        said = (
+            split_notes(context, found)
+            if may_split(context.workload)
+            else notes(context.offers, context.ranking, found)
+        )
     return Placed(
         workload=context.workload,
         ranked=found,
@@ -118,7 +123,8 @@ def together(
     call, solved, stayed = assigned(ground, jobs, ledger, earlier)
     board = solved.board
     for j in sorted(call.apart):
-        call.choose(j, board)
+        if j in board.alone or jobs[j].gang is None:  # who waits for its gang gets no place without it
+            call.choose(j, board)
     taken = call.taken(board)
     everyone = Ledger(tuple(sorted((*ledger.holdings, *taken))))
     digest = ledger_digest(everyone)
@@ -174,9 +180,17 @@ def _recall(call: Call, j: int, board: Board, everyone: Ledger) -> Callable[[], 
 
 def _method(solved: Solved) -> str:
     """Who found the assignment."""
-    changed = solved.board.at != solved.greedy.at
+    changed = any(
+        now != then and j not in solved.stays
+        for j, (now, then) in enumerate(zip(solved.board.at, solved.greedy.at, strict=True))
+    )
     highspy = solver() if changed and solved.contended else None
     return version(highspy) if highspy is not None else ONE_BY_ONE
+
+
+def could_be_split(ground: Ground, job: Workload, judged: Callable[[], Judged]) -> bool:
+    """Whether parts in several clouds could serve it where nobody holds anything."""
+    return may_split(job) and bool(ranked(context_of(ground, job, judged(), Ledger()), 1))
 
 
 def _kept(call: Call, stayed: Stayed) -> Kept:
@@ -192,16 +206,19 @@ def _kept(call: Call, stayed: Stayed) -> Kept:
 def _waiting(call: Call, board: Board, everyone: Ledger) -> dict[int, Waiting]:
     waits: Waits | None = None
     out: dict[int, Waiting] = {}
-    there = Counter(w.gang.group for j, w in enumerate(call.jobs) if w.gang and board.at[j] != NOWHERE)
+    placed = {j for j, at in enumerate(board.at) if at != NOWHERE or j in board.alone}
+    there = Counter(w.gang.group for j in placed if (w := call.jobs[j]).gang and w.name not in call.ground.standing)
     for j, job in enumerate(call.jobs):
-        placed = board.at[j] != NOWHERE or j in board.alone
-        if placed or not len(call.kinds[j].first):
+        kind = call.kinds[j]
+        if j in placed or not (
+            len(kind.first) or could_be_split(call.ground, job, lambda k=kind: call.catalogue.judged(k.shape))
+        ):
             continue
         waits = waits or Waits(call.scarce, board.free, everyone.holdings, {w.name: w.priority for w in call.jobs})
-        gang = call.task.gangs.get(job.gang.group) if job.gang and j not in call.apart else None
+        gang = call.task.gangs.get(job.gang.group) if job.gang else None
         if gang is not None and there[gang.group] >= gang.needs:
             gang = None  # the gang has its places; this one found none for itself
-        out[j] = waits.of(job, call.kinds[j], gang, call.task.room.get(gang.group, 0) if gang else 0)
+        out[j] = waits.of(job, kind, gang, call.task.room.get(gang.group, 0) if gang else 0)
     return out
 
 
@@ -217,7 +234,7 @@ def _notes(  # noqa: PLR0917 - all that is known of it
         out.append(
             f"stays where its earlier plan put it: {kept.better_offer_id} would save ${kept.saving_usd:.2f}, and a move must save {WORTH:.0%}"
         )
-    elif now not in (then, NOWHERE) and method != ONE_BY_ONE:
+    elif now not in (then, NOWHERE) and method != ONE_BY_ONE and j not in solved.stays:
         offers, index = call.ground.offers, call.kinds[j].shape.index
         one = offers.offer_id(int(index[then])) if then != NOWHERE else "nowhere"
         out.append(f"placed together with the other jobs by {method}; one by one it would be {one}")
@@ -240,7 +257,6 @@ def _summary(  # noqa: PLR0917 - all that the whole is made of
     total = sum((p.ranked[0].total_usd for p in found), Decimal(0))
     if taken is None:
         taken = [h for p in found for h in holdings(p.ranked[0], ground.offers.market, workload=p.workload)]
-    beside = total - money(solved.board.total()) if solved else Decimal(0)
     one, bound = (solved.one_by_one, solved.bound) if solved else (None, None)
     alone = total if solved is None else None
     return FleetSummary(
@@ -248,8 +264,9 @@ def _summary(  # noqa: PLR0917 - all that the whole is made of
         placed=len(found),
         method=method,
         total_usd=total,
-        one_by_one_usd=alone if one is None else money(one) + beside,
-        bound_usd=alone if bound is None else money(bound) + beside,
+        one_by_one_usd=alone if one is None else money(one),
+        # where jobs are placed by themselves it bounds the others only
+        bound_usd=alone if bound is None or (solved and solved.board.alone) else money(bound),
         waiting=tuple(p.waiting for p in placed if p.waiting),
         kept=tuple(p.kept for p in placed if p.kept),
         pools=_pools(ground, ledger, taken),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from planner.model.ledger import Ledger
 from planner.placement.alone import Ground, context_of, ranked
 from planner.placement.assign.board import NOWHERE
@@ -18,6 +20,7 @@ from planner.placement.assign.solve import Task
 from planner.placement.assign.turns import Gang
 from planner.placement.held import holding
 from planner.placement.split import may_split
+from planner.placement.standing import position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,11 +48,13 @@ class Call:
         self.catalogue = Catalogue(offers, self.scarce, ground.cool, ground.unusable)
         self.kinds = self.catalogue.kinds(jobs)
         self.apart = frozenset(j for j, job in enumerate(jobs) if may_split(job) or job.name in ground.standing)
+        self._stands = self._standing()
+        held = [h for found in self._stands.values() for h in found]
         self.task = Task(
             jobs=jobs,
             kinds=self.kinds,
-            free=self.scarce.free,
-            gangs=gangs(jobs, ledger, self.apart),
+            free=self.scarce.free - self.scarce.used_by(held),
+            gangs=gangs(jobs, ledger, frozenset(j for j in self.apart if jobs[j].name in ground.standing)),
             apart=self.apart,
             alone=self._alone,
             sound=lambda board: not wrong(offers, ground.project, ledger, self.taken(board)),
@@ -65,17 +70,34 @@ class Call:
 
     def choose(self, job: int, board: Board) -> None:
         """The best place of a job that is placed by itself, against all that everybody else holds; what it holds is on the board then."""
-        board.alone.pop(job, None)
-        others = Ledger(tuple(sorted((*self.ledger.holdings, *self.taken(board)))))
+        board.spend(self._pick(job, board))
+
+    def _pick(self, job: int, board: Board) -> Ints:
+        """As `choose`, but what is free stays as it was.  How much more than before it uses; a job that runs used its place before."""
+        before: tuple[Holding, ...] = board.alone.pop(job, self._stands.get(job, ()))
+        running = [h for j, found in self._stands.items() if j != job and j not in board.alone for h in found]
+        others = Ledger(tuple(sorted((*self.ledger.holdings, *self.taken(board), *running))))
         judged = self.catalogue.judged(self.kinds[job].shape)
         found = ranked(context_of(self.ground, self.jobs[job], judged, others), 1)
-        if found:
-            board.alone[job] = self._hold(found[0], self.jobs[job])
+        if not found:
+            return np.zeros_like(self.scarce.free) if job in self._stands else -self.scarce.used_by(before)
+        board.alone[job] = self._hold(found[0], self.jobs[job])
+        return self.scarce.used_by(board.alone[job]) - self.scarce.used_by(before)
 
     def _alone(self, job: int, board: Board) -> tuple[Ints, int] | None:
-        self.choose(job, board)
+        more = self._pick(job, board)
         found = board.alone.get(job)
-        return (self.scarce.used_by(found), sum(h.gpus for h in found)) if found else None
+        return (more, sum(h.gpus for h in found)) if found else None
+
+    def _standing(self) -> dict[int, tuple[Holding, ...]]:
+        """What jobs that run hold until their turn, where the market still has it."""
+        out: dict[int, tuple[Holding, ...]] = {}
+        for j in sorted(self.apart):
+            stands = self.ground.standing.get(self.jobs[j].name)
+            i = position(self.ground.offers, stands.offer_id) if stands else None
+            if i is not None and len(at := np.flatnonzero(self.kinds[j].shape.index == i)):
+                out[j] = (holding(self.ground.offers, self.jobs[j], self.kinds[j], int(at[0])),)
+        return out
 
     def earlier(self, offers: Mapping[str, str]) -> dict[int, int]:
         """By job, the position of its earlier offer among its candidates, where it is one still."""
@@ -96,8 +118,8 @@ class Call:
         return out
 
 
-def gangs(jobs: Sequence[Workload], ledger: Ledger, apart: frozenset[int]) -> dict[str, Gang]:
-    """By group.  Members that the ledger holds, and those that are placed by themselves, count as there."""
+def gangs(jobs: Sequence[Workload], ledger: Ledger, standing: frozenset[int]) -> dict[str, Gang]:
+    """By group.  Members that the ledger holds, and those that run, count as there."""
     members: dict[str, list[int]] = {}
     least: dict[str, int] = {}
     there: dict[str, int] = {}
@@ -111,7 +133,7 @@ def gangs(jobs: Sequence[Workload], ledger: Ledger, apart: frozenset[int]) -> di
         group = job.gang.group
         least[group] = max(least.get(group, 0), job.gang.least)
         members.setdefault(group, [])
-        if j in apart:
+        if j in standing:
             there[group] = there.get(group, 0) + 1
         else:
             members[group].append(j)

@@ -67,8 +67,10 @@ def with_earlier(
         ):
             stayed.append(Stayed(j, at, matched.at[j], saving))
     same = [a == NOWHERE for a in there.at] == [a == NOWHERE for a in free.board.at]
+    same = same and set(there.alone) == set(free.board.alone)
     one_by_one, bound = (free.one_by_one, free.bound) if same else (None, None)
-    return Solved(there, free.greedy, one_by_one, bound, free.contended), tuple(stayed)
+    stays = frozenset(j for j, at in earlier.items() if there.at[j] == at != matched.at[j])
+    return Solved(there, free.greedy, one_by_one, bound, free.contended, stays), tuple(stayed)
 
 
 def _matched(board: Board, earlier: Mapping[int, int]) -> Board:

@@ -78,6 +78,7 @@ class Solved:
 
     greedy      the assignment one by one, teams in turn where they had to
     contended   somebody is not where it would be alone
+    stays       jobs that are where an earlier plan put them, and not where this one would have
     """
 
     board: Board
@@ -85,12 +86,12 @@ class Solved:
     one_by_one: int | None
     bound: int | None
     contended: bool
+    stays: frozenset[int] = frozenset()
 
 
 def solve(task: Task, solver: Callable[[], ModuleType | None]) -> Solved:
     """Assign every job that has a place.  `solver` gives HiGHS, or None where it is not installed; it is asked only where jobs contend."""
-    ordered, greedy = _one_by_one(task)
-    fair = greedy is not ordered
+    ordered, greedy, fair = _one_by_one(task)
     contended = _contended(task, greedy)
     highspy = solver() if contended else None
     if highspy is None:
@@ -115,7 +116,7 @@ def solve(task: Task, solver: Callable[[], ModuleType | None]) -> Solved:
 
 def _if_same(ordered: Board, board: Board) -> int | None:
     """What the jobs of the board cost one by one, those placed by themselves too; None where one by one places others."""
-    if (_placed(ordered), set(ordered.alone)) != (_placed(board), set(board.alone)):
+    if _everybody(ordered) != _everybody(board):
         return None
     return ordered.total() + sum(h.usd_total_ticks for found in ordered.alone.values() for h in found)
 
@@ -138,12 +139,17 @@ def _placed(board: Board) -> frozenset[int]:
     return frozenset(j for j, at in enumerate(board.at) if at != NOWHERE)
 
 
-def _one_by_one(task: Task) -> tuple[Board, Board]:
-    """In order of priority and name; and the incumbent, which is another where teams had to take turns."""
+def _everybody(board: Board) -> frozenset[int]:
+    return _placed(board) | frozenset(board.alone)
+
+
+def _one_by_one(task: Task) -> tuple[Board, Board, bool]:
+    """In order of priority and name; the incumbent, which is another where turns of teams place others; and whether teams take turns."""
     board = _pass(task, fair=False, rescue=False, highspy=None)
     if NOWHERE not in _ours(task, board) or len({j.team for j in task.jobs}) == 1:
-        return board, board
-    return board, _pass(task, fair=True, rescue=False, highspy=None)
+        return board, board, False
+    turns = _pass(task, fair=True, rescue=False, highspy=None)
+    return board, board if _everybody(turns) == _everybody(board) else turns, True
 
 
 def _pass(task: Task, *, fair: bool, rescue: bool, highspy: ModuleType | None) -> Board:

@@ -97,6 +97,7 @@ class Turns:
     def _together(self, gang: Gang) -> bool:
         """As many as the gang needs, or nobody."""
         before, free, counted = list(self.board.at), self.board.free.copy(), dict(self._gpus)
+        alone = dict(self.board.alone)
         placed = 0
         for j in gang.members:
             if placed == gang.needs:
@@ -105,6 +106,7 @@ class Turns:
         if placed == gang.needs:
             return True
         self.board.back_to(before, free)
+        self.board.alone = alone
         for j in gang.members:
             if self.board.at[j] != NOWHERE:
                 self.board.give(j)  # it lay there from the start, and is of no use without the others

@@ -71,6 +71,9 @@ class Waits:
 
     def _look(self, kind: Kind) -> tuple[str, str, tuple[str, ...]]:
         at = kind.first
+        if not len(at):
+            nodes = kind.shape.workload.resources.nodes
+            return SEVERAL, f"needs {nodes} nodes in two clouds, and what is held leaves no two that could serve it", ()
         barred: dict[str, NDArray[np.bool_]] = {}
         rows: dict[str, NDArray[np.int32]] = {}
         for column in kind.columns:
@@ -87,8 +90,9 @@ class Waits:
             return SEVERAL, "", ()
         whole = [s for s in CODES if counts.get(s) == len(at)]
         nearest = int(at[0])
-        subject = whole[0] if whole else next(s for s in CODES if s in barred and barred[s].any())
-        place = int(np.flatnonzero(barred[subject])[0])
+        # the cheapest place that anything bars, and the first of what bars it
+        place = min(int(np.flatnonzero(hit)[0]) for hit in barred.values() if hit.any())
+        subject = whole[0] if whole else next(s for s in CODES if s in barred and barred[s][place])
         row = int(rows[subject][place])
         text = self._numbers(kind, subject, row, int(at[place]) if not whole else nearest)
         code = CODES[subject]
