@@ -229,7 +229,7 @@ def _ci(files: Files, forge: str, found: Found, asked: Asked, notes: list[str]) 
 def _include(files: Files) -> None:
     """`.gitlab-ci.yml` is one file for everything: it is written where there is none, and else proposed."""
     path = files.top / init_ci.GITLAB
-    before = read(path)
+    before = read(path, errors="surrogateescape")
     if before is None:
         files.new(path, init_ci.include(""))
     elif init_ci.GITLAB_PART in before:
@@ -244,7 +244,7 @@ def _owners(files: Files, notes: list[str]) -> None:
     pattern = f"/{PROJECT_FILE}" if inner == "." else f"/{inner}/{PROJECT_FILE}"
     for name in CODEOWNERS:
         path = files.top / name
-        before = read(path)
+        before = read(path, errors="surrogateescape")
         if before is None:
             continue
         if PROJECT_FILE in before:

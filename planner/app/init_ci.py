@@ -158,12 +158,25 @@ def uses_of(source: str) -> str:
 
 
 def include(before: str) -> str:
-    """`.gitlab-ci.yml` with the include: in the list that is there, else before everything."""
-    listed = re.search(r"^include:[ \t]*(?:#[^\n]*)?\n(?=[ \t]*- )", before, re.MULTILINE)
-    if listed is None:
-        return _INCLUDE if not before else f"{_INCLUDE}{before}"
-    indent = re.match(r"[ \t]*", before[listed.end() :])
-    return f"{before[: listed.end()]}{indent[0] if indent else '  '}- local: {GITLAB_PART}\n{before[listed.end() :]}"
+    """`.gitlab-ci.yml` with the include: in what is included already, else before everything.  A second `include` would undo the first."""
+    found = re.search(
+        r"^include:[ \t]*(?P<here>[^\s#][^\n]*)?(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*", before, re.MULTILINE
+    )
+    if found is None:
+        return f"{_INCLUDE}{before}"
+    one, rest = f"- local: {GITLAB_PART}\n", before[found.end() :]
+    if (here := found["here"]) is not None:  # a text, an object or a list of them in one line
+        several = f" [{{local: {GITLAB_PART}}}, {here[1:]}" if here[0] == "[" else f"\n  {one}  - {here}"
+        return f"{before[: found.start()]}include:{several}{before[found.end('here') :]}"
+    if listed := re.match(r"[ \t]*(?=- )", rest):
+        return f"{before[: found.end()]}{listed[0]}{one}{rest}"
+    # one object, in lines of its own: it becomes the list's second item
+    inner = re.match(r"(?:[ \t]+[^\n]*(?:\n|$)|[ \t]*\n)*", rest)
+    body = inner[0] if inner else ""
+    indent = len(body) - len(body.lstrip(" \t"))
+    lines = [line[indent:] for line in body.splitlines(keepends=True)]
+    item = "".join(f"{'  - ' if k == 0 else '    '}{line}" if line.strip() else line for k, line in enumerate(lines))
+    return f"{before[: found.end()]}  {one}{item}{rest[len(body) :]}"
 
 
 def source() -> str:

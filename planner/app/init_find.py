@@ -106,13 +106,21 @@ def look(folder: Path, environment: Mapping[str, str], home: Path) -> Found:
 
 
 def _at(path: Path, block: Block) -> str:
-    return f"{path.as_posix()}:{block.line}" if block.line else path.as_posix()
+    return f"{_shown(path)}:{block.line}" if block.line else _shown(path)
+
+
+def _shown(path: Path) -> str:
+    """One printable line: it stands in comments of YAML, which a line break in a folder's name would end."""
+    return "".join(c if c.isprintable() else "?" for c in path.as_posix())
 
 
 def git_of(folder: Path) -> Git:
     """What git says; an empty answer where there is no git, or no repository."""
     root = _git(folder, "rev-parse", "--show-toplevel")
-    if not root:
+    if not root or Path(root) not in {
+        folder.resolve(),
+        *folder.resolve().parents,
+    }:  # GIT_DIR and GIT_WORK_TREE, as in a hook, name any other
         return Git()
     head = _git(folder, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD").partition("/")[2]
     return Git(
@@ -159,7 +167,7 @@ def _terraform(folder: Path, root: Path, notes: list[str]) -> Iterator[tuple[Pat
             try:
                 parsed[name] = json_blocks(text) if name.endswith(".json") else blocks(text)
             except (Unreadable, RecursionError) as error:
-                notes.append(f"{(directory / name).as_posix()} cannot be read ({error}); left out")
+                notes.append(f"{_shown(directory / name)} cannot be read ({error}); left out")
         yield directory, parsed
 
 

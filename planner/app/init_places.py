@@ -94,12 +94,15 @@ class Files:
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-def read(path: Path) -> str | None:
-    """Its text; None where nothing is there.  Raises InputError on what is there and no text."""
+def read(path: Path, *, errors: str = "strict") -> str | None:
+    """Its text; None where nothing is there.  Raises InputError on what is there and no text.
+
+    `errors` "surrogateescape": also of a file that is only looked at, in whatever encoding its owner writes it.
+    """
     try:
         if not path.is_file():
             return None
-        return path.read_bytes().decode("utf-8")
+        return path.read_bytes().decode("utf-8", errors)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError([Diagnostic(code="SKY-SPEC-101", summary=why, location=Location(shown_path(path)))]) from error

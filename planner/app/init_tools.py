@@ -90,7 +90,7 @@ class Tools:
             known: Any = json.loads((text or "{}").removeprefix("\ufeff"))
             rows = cast("list[dict[str, Any]]", known.get("subscriptions", []))
             default = next((row for row in rows if row.get("isDefault") is True), None)
-        except (ValueError, AttributeError, RecursionError):
+        except (ValueError, TypeError, AttributeError, RecursionError):
             return None
         if default is None:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.metadata import PackageNotFoundError
 
 import pytest
@@ -152,6 +153,30 @@ def test_a_skyplan_that_is_not_installed_came_from_nowhere(monkeypatch: pytest.M
 )
 def test_the_action_of_a_source(source: str, uses: str) -> None:
     assert init_ci.uses_of(source) == uses
+
+
+@pytest.mark.parametrize(
+    ("before", "others"),
+    [
+        ("include: x.yml\nstages: [a]\n", ["x.yml"]),
+        ("stages: [a]\ninclude: 'x.yml' # ours\n", ["x.yml"]),
+        ("include: {local: x.yml}\n", [{"local": "x.yml"}]),
+        ("include: [x.yml, {local: y.yml}]\n", ["x.yml", {"local": "y.yml"}]),
+        ("include:\n  project: a/b\n\n  file:\n    - x.yml\nstages: [a]\n", [{"project": "a/b", "file": ["x.yml"]}]),
+        ("include:\n\n  # ours\n  - x.yml\n", ["x.yml"]),
+        ("include: # ours\n- x.yml\n", ["x.yml"]),
+        ("include:\n    local: x.yml", [{"local": "x.yml"}]),
+        ("stages: [include]\n", []),
+    ],
+)
+def test_what_was_included_stays_in_whatever_form_it_stands(before: str, others: list[object]) -> None:
+    """A second key `include` would be refused, or undo the first."""
+    after = init_ci.include(before)
+    assert re.findall("^include:", after, re.MULTILINE) == ["include:"]
+    found = yaml.safe_load(after)
+    assert [one for one in found.pop("include") if one != {"local": init_ci.GITLAB_PART}] == others
+    assert {"local": init_ci.GITLAB_PART} in yaml.safe_load(after)["include"]
+    assert found == {k: v for k, v in yaml.safe_load(before).items() if k != "include"}
 
 
 @pytest.mark.parametrize(

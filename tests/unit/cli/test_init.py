@@ -443,7 +443,7 @@ def test_in_a_folder_of_a_larger_repository(repo: Path, run: Run) -> None:
     git(repo, "rm", "-rq", "--cached", "--ignore-unmatch", ".github")
     assert run("init", "ml", "--forge", "gitlab")[0] == 0
     job = yaml.safe_load((repo / ".gitlab/skyplan.yml").read_text())[".skyplan"]
-    assert job["script"][0] == 'cd "ml"'
+    assert job["script"][0] == "cd -- ml"
     assert job["artifacts"]["paths"] == ["ml/skyplan-review/"]
 
 
@@ -479,3 +479,62 @@ def test_editors_find_the_schemas_that_files_name(repo: Path, run: Run, name: st
 def test_a_cdktf_json_only_where_it_is_wanted(repo: Path, run: Run) -> None:
     run("init", "--cdktf")
     assert json.loads((repo / "cdktf.json").read_text())["app"] == "skyplan synth"
+
+
+@pytest.mark.parametrize("name", [b"d\xff", b"d\nmax_usd_total: 9", "d\u2028e".encode(), b"d\x1b[2J"])
+def test_a_folders_name_ends_no_comment(repo: Path, run: Run, name: bytes) -> None:
+    Path("live").rename(os.fsdecode(name))
+    code, _, err = run("init")
+    assert code == 0, err
+    assert project(repo).backend.kind == "s3"
+    assert (repo / "skyplan.yaml").read_text().isascii()
+
+
+@pytest.mark.parametrize("name", ["a b", "-x", "$(touch pwned)", "it's: #1", 'a"b', "a\\b"])
+def test_a_job_of_gitlab_goes_into_its_folder_whatever_its_name(repo: Path, run: Run, name: str) -> None:
+    (repo / name).mkdir()
+    assert run("init", "--forge", "gitlab", "--", name)[0] == 0
+    job = yaml.safe_load((repo / ".gitlab/skyplan.yml").read_text())[".skyplan"]
+    command = ["sh", "-c", f"{job['script'][0]} && pwd"]
+    done = subprocess.run(command, cwd=repo, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{repo / name}\n"
+    assert job["artifacts"]["paths"] == [f"{name}/skyplan-review/"]
+    assert not list(repo.rglob("pwned"))
+
+
+def test_files_that_are_only_looked_at_may_be_of_any_encoding(repo: Path, run: Run) -> None:
+    owners, ours = "# J\xf6rg\n* @acme/all\n".encode("latin-1"), "# \xfcber\nstages: [test]\n".encode("latin-1")
+    (repo / "CODEOWNERS").write_bytes(owners)
+    (repo / ".gitlab-ci.yml").write_bytes(ours)
+    code, out, err = run("init", "--forge", "gitlab")
+    assert code == 0, err
+    assert "+/skyplan.yaml @acme/all" in out
+    assert "+  - local: .gitlab/skyplan.yml" in out
+    assert (repo / "CODEOWNERS").read_bytes() == owners
+    assert (repo / ".gitlab-ci.yml").read_bytes() == ours
+
+
+def test_another_repository_in_gits_environment_is_not_written_to(
+    repo: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a hook of git's."""
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    monkeypatch.setenv("GIT_DIR", str(repo / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(repo))
+    before = tree(repo)
+    assert run("init", "--forge", "github")[0] == 0
+    assert tree(repo) == before
+    assert (other / ".github" / "workflows" / "skyplan.yml").is_file()
+
+
+@pytest.mark.parametrize("text", ["null", "[]", '{"subscriptions": null}', '{"subscriptions": [null]}', "{"])
+def test_settings_of_a_tool_that_are_none_of_its_own_say_nothing(repo: Path, run: Run, home: Path, text: str) -> None:
+    (home / ".azure").mkdir()
+    (home / ".azure" / "azureProfile.json").write_text(text)
+    (home / ".nebius").mkdir()
+    (home / ".nebius" / "config.yaml").write_text(text)
+    code, _, err = run("init", "--cloud", "azure")
+    assert code == 0, err
+    assert "nothing says which account of azure is meant" in err
