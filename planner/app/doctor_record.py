@@ -51,7 +51,7 @@ def record(mounts: Path = Path("/proc/mounts")) -> list[Row]:
     text = database_url()
     try:
         url = make_url(text)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # whose words may be a part of a password
         fact = "SKYPLAN_DATABASE_URL is no database URL"
         return [fail("record", fact, "export SKYPLAN_DATABASE_URL=postgresql://user@host/name", CODE)]
     if url.get_backend_name() == "sqlite":

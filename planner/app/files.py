@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -31,11 +33,18 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def write_together(files: Mapping[Path, bytes]) -> None:
-    """The same of several: where one cannot be written, none is touched."""
+    """The same of several: where one cannot be written, none is touched.
+
+    What is neither a file nor a folder (/dev/stdout, /dev/null, a pipe) is written to: a rename would put a file in its place.
+    """
     beside: dict[Path, Path] = {}
+    through = {path for path in files if _is_special(path)}
     try:
         for path, data in files.items():
-            _put_beside(path, data, beside)
+            if path not in through:
+                _put_beside(path, data, beside)
+        for path in through:
+            _put_through(path, files[path])
         for path, whole in beside.items():
             _renamed(whole, path)
     finally:
@@ -43,8 +52,26 @@ def write_together(files: Mapping[Path, bytes]) -> None:
             whole.unlink(missing_ok=True)
 
 
+def _is_special(path: Path) -> bool:
+    try:
+        kind = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
+
+
+def _put_through(path: Path, data: bytes) -> None:
+    try:
+        with path.open("wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
 def _put_beside(path: Path, data: bytes, beside: dict[Path, Path]) -> None:
     try:
+        if path.is_dir():  # told before any other is renamed
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         beside[path] = Path(name)

@@ -29,10 +29,11 @@ def command(which: str | None, out: Path | None) -> None:
     if out is None:
         view.put_json(schemas.one(which or "job"))
         return
+    from planner.app.files import write_together
     from planner.model.digest import pretty
 
-    out.mkdir(parents=True, exist_ok=True)
-    for name in [which] if which else SCHEMAS:
-        path = out / f"{name}{schemas.SUFFIX}"
-        path.write_bytes(pretty(schemas.one(name)))
+    names = [which] if which else SCHEMAS
+    texts = {out / f"{name}{schemas.SUFFIX}": pretty(schemas.one(name)) for name in names}
+    write_together(texts)
+    for path in texts:
         click.echo(str(path))

@@ -109,8 +109,8 @@ def _engine(url: str, *, make: bool, connections: int) -> Engine:
     try:
         of_driver = _prepared() if connections and scheme == "sqlite" else _patience(url)
         engine = create_engine(url, **pool, **of_driver)
-    except ArgumentError as error:
-        raise _refused("SKYPLAN_DATABASE_URL is no database URL, such as postgresql://user@host/name") from error
+    except (ArgumentError, ValueError):  # whose words may be a part of a password
+        raise _refused("SKYPLAN_DATABASE_URL is no database URL, such as postgresql://user@host/name") from None
     except ImportError as error:
         raise missing("psycopg", "postgres") from error
     if engine.dialect.name == "sqlite":
@@ -221,7 +221,7 @@ def shown(url: str) -> str:
 
     try:
         found = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         return "SKYPLAN_DATABASE_URL"
     if found.get_backend_name() == "sqlite":
         return found.database or ":memory:"
