@@ -17,12 +17,14 @@ import numpy as np
 
 from planner.app import situation
 from planner.app.replan_diff import Decided, Ground, Proposal, drifted, propose
-from planner.app.replan_judge import GOING, Case, judge, kept
+from planner.app.replan_judge import FULL, GOING, Case, judge, kept
 from planner.app.replan_outlook import Told, memory_of, outlook_of, withdrawn
+from planner.app.replan_own import Own
 from planner.app.replan_words import kept_text
 from planner.app.usable import unusable
 from planner.migration.constants import DEFAULT, Rule
 from planner.migration.costing import Outlook, Shape, shape_of, with_current
+from planner.model.codes import CODES
 from planner.model.digest import digest
 from planner.model.ledger import Ledger
 from planner.model.migration import Kept, MigrationDiff, MigrationReason
@@ -173,6 +175,7 @@ class _Round:
         self._failures = failure_bits(self._offers, cool_downs(memory, now))
         ledger = Ledger(tuple(sorted(request.holdings)))
         self._taken = _Taken(ledger, held_nodes(self._offers, ledger))
+        self._own = Own(self._offers, read.project)
         self._kinds: dict[Workload, _Kind] = {}
         self._workloads: dict[str, Workload] = {}
         stacks = sources.record.stacks()
@@ -201,7 +204,7 @@ class _Round:
         plan = self._request.plans.get(job)
         return int(plan.job.get("priority", 0)) if plan else 0
 
-    def one(self, seen: Seen) -> Proposal | Kept | None:
+    def one(self, seen: Seen) -> Proposal | Kept | None:  # noqa: PLR0911 - one thing that keeps it each
         """What becomes of a job; None where its process has ended."""
         name, run, plan = seen.job.name, seen.run, self._request.plans.get(seen.job.name)
         if run.status is RunStatus.EXITED and not seen.taken:
@@ -222,6 +225,7 @@ class _Round:
         outlook, refused = _grown(kind.outlook, shape), self._refused(kind, workload)
         refused = np.append(refused, np.zeros(len(shape) - len(refused), dtype=np.int32))
         left = situation.left(seen, workload, lambda r: _rate(r, plan, kind.shape), self._now)
+        refused |= self._own.bits(workload, shape, running, left.work_hours, self._taken.ledger)
         reason, why = self._reason(seen, plan, workload, shape)
         case = Case(
             job=name,
@@ -254,6 +258,9 @@ class _Round:
             why=why,
         )
         found = propose(decided, self.ground)
+        if found is None:
+            return Kept(job=name, code=FULL, text=f"{shape.names[judged.to[0]]}: {CODES[FULL].meaning}")
+        self._own.leaves(h for h in self._taken.ledger.holdings if h.job == name)
         for held in holdings(found.diff.to[0], self._read.market, workload=workload):
             self._taken.ledger = self._taken.ledger.plus(held)
             if (at := self._offers.pool_index.get(held.pool)) is not None:

@@ -88,8 +88,8 @@ class Decided:
     why: str
 
 
-def propose(d: Decided, ground: Ground) -> Proposal:
-    """The diff of a job that moves."""
+def propose(d: Decided, ground: Ground) -> Proposal | None:
+    """The diff of a job that moves; None where the ranker gives it none of these places after all, by its budgets in total."""
     case, judged, shape, seen, reviewed = d.case, d.judged, d.shape, d.seen, d.reviewed
     assert judged.reason is not None  # noqa: S101 - it moves
     names = [shape.names[i] for i in judged.to]
@@ -102,6 +102,8 @@ def propose(d: Decided, ground: Ground) -> Proposal:
     listed = {p.offer_id: p for p in plan.ranked}
     places = {shape.names[i]: i for i in judged.to}
     to = tuple(_with_figures(listed[n], d, places[n], ground) for n in names if n in listed)
+    if not to:
+        return None
     plan_digest = plan.digest
     stop = judged.stop_hours[judged.to[0]] * 60
     standing = _standing(case, shape, seen)

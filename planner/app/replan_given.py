@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.app import inputs, wire
 from planner.app.replan import Replanned, Request, Sources, replan
+from planner.app.standing_plans import whole
 from planner.model.errors import MissingPart
 from planner.model.ledger import AvailabilityMemory
 from planner.model.record import stamp
@@ -71,11 +72,12 @@ def request_of(asked: Asked, now: datetime, *, only_ready: bool = False) -> tupl
     as_of = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     read = inputs.load((), project_file=asked.project_file, catalog=asked.catalog, as_of=asked.as_of)
     read = read.counted_at(as_of)
-    known = inputs.read_record(read.project.name, read.market, offline=False)
+    plans = inputs.standing_plans(asked.plans_folder)
+    said = {name: whole(plan) for name, plan in plans.items()}
+    known = inputs.read_record(read.project.name, read.market, offline=False, plans=said)
     seen = read.priced.failures(read.project, now) if read.priced else ()
     # as of a moment: what failed later had not failed yet
     failures = {f for f in known.memory.failures if f.at <= stamp(now)} | set(seen)
-    plans = inputs.standing_plans(asked.plans_folder)
     request = Request(
         read=read,
         plans=plans,

@@ -34,7 +34,7 @@ MOST = 10
 BELOW, COOLS, FAILED, TOPOLOGY, BEST, UNREVIEWED, UNPREPARED, UNKNOWN, LATE, WAITS, FULL = (
     f"SKY-MOVE-{n}" for n in (401, 402, 403, 404, 406, 407, 408, 409, 410, 411, 412)
 )
-_FULL = int(Reject.POOL | Reject.QUOTA | Reject.NETWORK | Reject.UNUSABLE | Reject.BUDGET)
+_FULL = int(Reject.POOL | Reject.QUOTA | Reject.NETWORK | Reject.UNUSABLE | Reject.BUDGET | Reject.APART | Reject.FUNDS)
 #: the nodes are going, or gone: nothing computes beside the new ones
 GOING = frozenset({MigrationReason.INTERRUPTION, MigrationReason.RECOVERY})
 

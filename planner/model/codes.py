@@ -199,7 +199,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-MOVE-409", "a price that the decision needs is unknown", "refresh prices"),
     ("SKY-MOVE-410", "no place would finish before the deadline", "the miss is forecast; see the finish times"),
     ("SKY-MOVE-411", "it waits where its data is", "waiting costs less than moving while there is slack"),
-    ("SKY-MOVE-412", "the place has no room: quota, pool or budget", "see the numbers"),
+    ("SKY-MOVE-412", "the place has no room: quota, pool, budget, or others of its group", "see the numbers"),
     ("SKY-MOVE-413", "moves: the saving pays for the whole move", "see the terms"),
     ("SKY-MOVE-414", "moves: the cloud takes the nodes back", "nothing needs to be saved by it"),
     ("SKY-MOVE-415", "moves: the deadline is at risk", "on-demand is the safety net"),

@@ -12,9 +12,10 @@ from planner.migration.document import to_document
 from planner.model.ledger import Failure
 from planner.model.migration import MigrationReason
 from planner.model.offer import CapacityType
-from planner.model.project import MigrationSettings
+from planner.model.project import Budget, MigrationSettings, Project
 from planner.model.readings import QuotaReading
 from planner.model.record import Event, RunStatus, StackStatus, stamp
+from planner.model.workload import AntiAffinity, Apart, Workload
 from planner.state.history_values import Quota
 from planner.state.newest import Ends
 from tests.builders import checkpoints, limits, project
@@ -428,3 +429,63 @@ def test_a_diff_is_what_migrate_will_take() -> None:
         }
         standing = (one.diff.standing.generation, one.diff.standing.placement_id)
         assert standing == (bench.run.generation, bench.run.placement_id)
+
+
+RED = replace(JOB, team="red", anti_affinity=(AntiAffinity(group="eval", by=Apart.REGION),))
+
+
+@pytest.mark.parametrize(
+    ("budget", "theirs", "barred"),
+    [
+        (Budget(teams=("red",), usd_per_hour=12.0), {"usd_per_hour_ticks": 80_000}, True),
+        (Budget(teams=("red",), usd_per_hour=13.0), {"usd_per_hour_ticks": 80_000}, False),
+        (Budget(teams=("blue",), usd_per_hour=12.0), {"usd_per_hour_ticks": 80_000}, False),
+        (Budget(teams=("red",), usd_total=300.0), {"usd_total_ticks": 2_500_000}, True),
+        (Budget(teams=("red",), usd_total=900.0), {"usd_total_ticks": 2_500_000}, False),
+        (None, {"apart": (("eval", "region"),)}, True),
+        (None, {"apart": (("other", "region"),)}, False),
+    ],
+)
+def test_it_moves_neither_over_a_budget_nor_beside_its_group(budget: Any, theirs: dict[str, Any], barred: bool) -> None:
+    """West at $5/h saves; another of the team, or of the group, stands there already.  What the job itself costs where it is counts against nobody."""
+    from planner.app.replan import Sources, replan
+
+    bench = Bench(**CHEAP_WEST, job=RED, project=project(budgets=(budget,) if budget else ()))
+    request = bench.request()
+    other = replace(bench.run.holding, job="other", pool=pool("us-west-2"), region="us-west-2", team="red", **theirs)
+    found = replan(
+        replace(request, holdings=(*request.holdings, other)), Sources(record=bench.told, told=bench.told), NOW
+    )
+    if barred:
+        assert [(k.code, k.best) for k in found.kept] == [("SKY-MOVE-412", offer("us-west-2"))]
+    else:
+        assert [d.to[0].offer_id for d in found.diffs] == [offer("us-west-2")]
+
+
+def test_of_a_group_one_moves_and_a_budget_counts_where_jobs_will_be() -> None:
+    """Two in the dear region, one place in the cheap one: of a group that shares no region one goes; of a team whose budget the moves lower both do."""
+    from planner.app.replan import Sources, replan
+
+    def both(job: Workload, given: Project) -> list[str]:
+        bench = Bench(**CHEAP_WEST, job=job, project=given)
+        names = ["train-0", "train-1"]
+        plans = {name: planned(market_of(), replace(job, name=name), of=given) for name in names}
+        bench.told.runs_ = [run_of(plans[name], offer()) for name in names]
+        bench.told.jobs_ = [replace(bench.told.jobs_[0], name=name) for name in names]
+        bench.told.ends = {(n, 1): Ends(first=progress(0, 4.0, job=n), last=progress(400, 0.0, job=n)) for n in names}
+        bench.told.checkpoints = {name: checkpoint(390, job=name) for name in names}
+        held = tuple(
+            replace(
+                r.holding,
+                team=job.team,
+                usd_per_hour_ticks=100_000,
+                apart=tuple((a.group, a.by.value) for a in job.anti_affinity),
+            )
+            for r in bench.told.runs_
+        )
+        request = replace(bench.request(), plans=plans, holdings=held)
+        return [d.job for d in replan(request, Sources(record=bench.told, told=bench.told), NOW).diffs]
+
+    assert both(RED, project()) == ["train-0"]
+    budget = Budget(teams=("red",), usd_per_hour=20.0)
+    assert both(replace(RED, anti_affinity=()), project(budgets=(budget,))) == ["train-0", "train-1"]
