@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from planner.model.diagnostic import Diagnostic, Location
+from planner.model.errors import InputError
 from stacks.hcl import FILES, HEADER
 
 
@@ -20,9 +22,11 @@ def write(folders: Mapping[str, Mapping[str, str]], out_dir: Path, *, stale: Cal
     """Folder name -> file -> text, below `out_dir`.
 
     Files of ours that have no text any more are removed in these folders, and in other folders of which `stale` says so by their name.  What is
-    ours is known by its first line.
+    ours is known by its first line; where something else stands in the place of a file, InputError (SKY-SPEC-101) names it and nothing is touched.
     """
     wanted = {out_dir / folder / name: text for folder, files in folders.items() for name, text in files.items()}
+    if foreign := [p for p in wanted if p.is_symlink() or (p.exists() and not (p.is_file() and _ours(p)))]:
+        raise InputError([_foreign(p) for p in sorted(foreign)])
     others = sorted(p for p in out_dir.iterdir() if p.is_dir() and p.name not in folders) if out_dir.is_dir() else []
     emptied = tuple(folder for folder in others if stale(folder.name) and _emptied(folder, wanted))
     for name in folders:
@@ -49,5 +53,12 @@ def _emptied(folder: Path, wanted: Mapping[Path, str]) -> bool:
 
 
 def _ours(path: Path) -> bool:
+    """Also where git gave its lines other ends."""
     with path.open("rb") as file:
-        return file.read(len(HEADER.encode())) == HEADER.encode()
+        return file.readline(2 * len(HEADER)).rstrip() == HEADER.rstrip().encode()
+
+
+def _foreign(path: Path) -> Diagnostic:
+    summary = "is a symbolic link" if path.is_symlink() else "is not of skyplan's writing"
+    hint = "nothing was written; move it to a file of another name, or give another --out"
+    return Diagnostic(code="SKY-SPEC-101", summary=summary, location=Location(str(path)), hint=hint)

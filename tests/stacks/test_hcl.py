@@ -14,6 +14,7 @@ from typing import Any
 import hcl2
 import pytest
 
+from planner.model.errors import InputError
 from planner.model.offer import Cloud
 from stacks import hcl, hcl_files, hcl_root
 from tests.emulators import terraform as machine
@@ -134,6 +135,35 @@ def test_writing_touches_what_differs_and_removes_what_is_ours_alone(tmp_path: P
     assert written.emptied == (tmp_path / "acc-a", tmp_path / "job-a")
     assert _left(tmp_path) == {*kept, "net/main.tf"}
     assert not (tmp_path / "job-a").exists()
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "folder"])
+def test_what_is_not_ours_is_not_written_over_and_then_nothing_is(tmp_path: Path, kind: str) -> None:
+    text = f"{hcl.HEADER}\nvariable"
+    mine, taken = tmp_path / "mine", tmp_path / "out" / "acc-a" / "outputs.tf"
+    mine.write_text(text)
+    taken.parent.mkdir(parents=True)
+    match kind:
+        case "file":
+            taken.write_text('output "own" { value = 1 }\n')
+        case "link":
+            taken.symlink_to(mine)
+        case _:
+            taken.mkdir()
+    new = f"{hcl.HEADER}\noutput"
+    with pytest.raises(InputError, match="symbolic link" if kind == "link" else "not of skyplan"):
+        hcl_files.write({"acc-a": {"main.tf": new, "outputs.tf": new}}, tmp_path / "out", stale=lambda _: True)
+    assert mine.read_text() == text
+    assert [p.name for p in taken.parent.iterdir()] == ["outputs.tf"]
+    assert kind != "file" or "own" in taken.read_text()
+
+
+def test_a_file_of_ours_with_other_line_ends_is_still_ours(tmp_path: Path) -> None:
+    text = f"{hcl.HEADER}\nvariable\n"
+    (tmp_path / "acc-a").mkdir()
+    (tmp_path / "acc-a" / "main.tf").write_bytes(text.replace("\n", "\r\n").encode())
+    hcl_files.write({"acc-a": {"main.tf": text}}, tmp_path, stale=lambda _: False)
+    assert (tmp_path / "acc-a" / "main.tf").read_bytes() == text.encode()
 
 
 # Terraform's own opinion
