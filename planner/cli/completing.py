@@ -1,11 +1,13 @@
 """What arguments are completed with: job files, plan files, job names, codes.  Imported only while a shell asks; reads names, no plan's content, and nothing heavy.
 
-Whatever goes wrong here gives no completion and no word: a shell's line is no place for an error.
+Whatever goes wrong here gives no completion and no word: a shell's line is no place for an error.  What is answered is put into that line as it stands, so a name
+that a shell would read as more than a word is never answered: a repository's files may have any.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
@@ -19,6 +21,9 @@ _HEAD = 16_384
 _SETTINGS = frozenset({"skyplan.yaml", "server.yaml", "broker.yaml"})
 _PLAN, _DIFF = ".plan.json", ".diff.json"
 _RECORD = Path(".skyplan/record.sqlite")
+
+_WORD = re.compile(r"[\w./][\w./@+,-]*")
+"""What every shell takes for one word, and for no option."""
 
 Complete = Callable[[click.Context, str], list[CompletionItem]]
 
@@ -48,7 +53,7 @@ def either_files(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
 def job_names(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     """Of the record, where it is a file here, and of the plans."""
     names = {path.name.removesuffix(_PLAN) for path in _listed(_plans(ctx), (_PLAN,))} | _recorded()
-    return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete) and _WORD.fullmatch(name)]
 
 
 def names_or_plans(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -114,15 +119,21 @@ def _listed(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 def _is_job(path: Path) -> bool:
     try:
+        if not path.is_file():  # a pipe would be waited for
+            return False
         with path.open("rb") as file:
             head = file.read(_HEAD)
-    except OSError:
+    except (OSError, ValueError):
         return False
     return head.startswith(b"resources:") or b"\nresources:" in head
 
 
 def _or_files(found: Iterable[Path], incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(str(path)) for path in found] or [CompletionItem(incomplete, type="file")]
+    """Where a name wants quotes, or nothing is found, the shell completes files itself."""
+    names = [str(path) for path in found]
+    if names and all(map(_WORD.fullmatch, names)):
+        return [CompletionItem(name) for name in names]
+    return [CompletionItem(incomplete if incomplete.isprintable() else "", type="file")]
 
 
 def _recorded() -> set[str]:

@@ -102,6 +102,36 @@ def test_a_record_that_cannot_be_read_is_passed_over(repo: Path) -> None:
     assert asked(repo, "status", "", SKYPLAN_DATABASE_URL="postgresql://127.0.0.1:9/none") == ["sweep-a", "train"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"my job",
+        b"$(touch pwned)",
+        b"`id`",
+        b"st*r",
+        b"a;b",
+        b"q'uo\"te",
+        b"nl\nplain,--out",
+        b"b\xff",
+        b"-x",
+        b"~",
+        b"a:b",
+    ],
+)
+def test_a_name_that_a_shell_reads_as_more_than_a_word_is_left_to_the_shell(repo: Path, name: bytes) -> None:
+    """It would stand in the line without quotes: at best as two words, at worst as a command."""
+    (repo / os.fsdecode(name + b".yaml")).write_text("resources: {}\n")
+    (repo / "plans" / os.fsdecode(name + b".plan.json")).write_text("{}")
+    assert asked(repo, "plan", "") == [""]  # type `file`
+    assert asked(repo, "status", "") == ["old-run", "sweep-a", "train"]
+    assert asked(repo, "plan", "jobs/") == ["jobs/eval.yaml", "jobs/train.yaml"]
+
+
+def test_a_pipe_is_not_waited_for(repo: Path) -> None:
+    os.mkfifo(repo / "jobs" / "pipe.yaml")
+    assert asked(repo, "plan", "jobs/") == ["jobs/eval.yaml", "jobs/train.yaml"]
+
+
 def test_codes_by_their_beginning_in_any_case(repo: Path) -> None:
     assert asked(repo, "explain", "sky-rej-20")[:2] == ["SKY-REJ-201", "SKY-REJ-202"]
     assert asked(repo, "explain", "SKY-IAM-9")[0] == "SKY-IAM-901"
