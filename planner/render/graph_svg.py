@@ -109,7 +109,9 @@ def _within(svg: str, own: str) -> str:
     head, rest = svg.split(">", 1)
     head = re.sub(r' (?:width|height)="[^"]*"', "", head).replace('"title desc"', f'"{own}-title {own}-desc"')
     head = head.replace("<svg ", '<svg class="graph" ')
-    head = re.sub(r'viewBox="0 0 (\d+) ([\d.]+)"', lambda m: f'viewBox="0 {_HEAD} {m[1]} {float(m[2]) - _HEAD:g}"', head)
+    head = re.sub(
+        r'viewBox="0 0 (\d+) ([\d.]+)"', lambda m: f'viewBox="0 {_HEAD} {m[1]} {float(m[2]) - _HEAD:g}"', head
+    )
     rest = re.sub(r"<text [^>]*font-size=\"18\"[^>]*>.*?</text>\n", "", rest, count=1)
     for told, name in _CLASSES.items():
         rest = rest.replace(told, name)
