@@ -146,10 +146,10 @@ def _write(block: Block, folder: Path) -> None:
 
 
 def environment(home: Path, more: dict[str, str]) -> dict[str, str]:
-    """A reader's: the installed program on PATH, a name for git, nothing of whoever runs the tests."""
+    """A reader's: the installed program on PATH, a name for git, nothing of whoever runs the tests; branches begin as git's own default has them."""
     home.mkdir(parents=True, exist_ok=True)
     config = home / "gitconfig"
-    config.write_text("[user]\n\tname = Reader\n\temail = reader@example.com\n[init]\n\tdefaultBranch = main\n")
+    config.write_text("[user]\n\tname = Reader\n\temail = reader@example.com\n[init]\n\tdefaultBranch = master\n")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return {
         "PATH": path,
