@@ -21,6 +21,8 @@ from planner.app.init_tools import ACCOUNT_IN_ARN, FoundAccount, Tools, plain_te
 CLOUD_OF: Final = {"aws": "aws", "google": "gcp", "google-beta": "gcp", "azurerm": "azure", "nebius": "nebius"}
 SKIPPED: Final = frozenset({"node_modules", "cdktf.out", "__pycache__", "venv"})
 MOST_FILES: Final = 5000
+OURS: Final = "# Written by `skyplan synth"
+"""How committed stacks of ours begin (stacks/hcl.py): they follow skyplan.yaml and say nothing of their own."""
 GIT_SECONDS: Final = 20
 #: what of a backend is carried over: names and switches, no credential and nothing that says where one state lies
 CARRIED: Final[dict[str, tuple[str, ...]]] = {
@@ -157,7 +159,8 @@ def _terraform(folder: Path, root: Path, notes: list[str]) -> Iterator[tuple[Pat
             notes.append(f"more than {MOST_FILES} Terraform files: the rest was not looked at")
             return
         directory = Path(os.path.relpath(where, folder))
-        texts = {name: text for name in here if (text := plain_text(Path(where) / name)) is not None}
+        read = {name: plain_text(Path(where) / name) for name in here}
+        texts = {name: text for name, text in read.items() if text is not None and not text.startswith(OURS)}
         if not any(_WORD.search(text) for text in texts.values()):
             continue
         parsed: dict[str, Block] = {}

@@ -20,6 +20,7 @@ from planner.cli.entry import call
 from planner.model.offer import Cloud
 from planner.model.words import words_of
 from planner.spec.project import parse_project
+from stacks.hcl import HEADER
 
 ROOT = Path(__file__).parents[3]
 MAIN = """
@@ -337,6 +338,19 @@ def test_of_several_backends_the_usual_one_is_taken_and_the_others_named(repo: P
     _, _, err = run("init")
     assert dict(project(repo).backend.settings)["bucket"] == "often"
     assert "a/main.tf:3" in err
+
+
+def test_stacks_that_synth_wrote_are_not_taken_for_the_repositorys_own(repo: Path, run: Run) -> None:
+    for name in ("net", "acc", "cmp"):
+        (repo / "terraform" / name).mkdir(parents=True)
+        stack = (
+            HEADER + 'terraform {\n backend "gcs" {}\n}\nprovider "aws" {\n allowed_account_ids = ["999999999999"]\n}\n'
+        )
+        (repo / "terraform" / name / "main.tf").write_text(stack)
+    _, out, err = run("init")
+    assert project(repo).backend.kind == "s3"
+    assert "999999999999" not in out + err
+    assert "terraform/" not in err
 
 
 def test_accounts_come_from_tools_settings_where_terraform_says_none(repo: Path, run: Run, home: Path) -> None:
