@@ -86,7 +86,23 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError([Diagnostic(code="SKY-SPEC-101", summary=why, location=Location(str(path)))]) from error
+        at = Location(str(path))
+        raise InputError(
+            [Diagnostic(code="SKY-SPEC-101", summary=why, location=at, hint=_unread(path, error))]
+        ) from error
+
+
+def _unread(path: Path, error: OSError | UnicodeDecodeError) -> str:
+    """What to do about a file that cannot be read; "" where only the code's own hint is known."""
+    if isinstance(error, UnicodeDecodeError):
+        return "save it as UTF-8"
+    if isinstance(error, IsADirectoryError):
+        return f"name the files in it, such as {path}/*.yaml"
+    if isinstance(error, FileNotFoundError):
+        if "*" in path.name:  # a shell hands a pattern on as it is where nothing matches
+            return "no file matches: check the pattern, and which folder you are in; `skyplan init` writes a first job"
+        return "check the path, and which folder you are in"
+    return ""
 
 
 def load_market(folder: Path | None = None) -> Market:
@@ -215,7 +231,11 @@ def read_plan(path: Path) -> PlacementPlan:
         document = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         at = Location(str(path), error.lineno, error.colno)
-        raise InputError([Diagnostic(code="SKY-APPLY-301", summary=f"not JSON: {error.msg}", location=at)]) from error
+        summary, hint = f"not JSON: {error.msg}", ""
+        if path.suffix in {".yaml", ".yml"}:
+            summary = "no plan file, which is JSON"
+            hint = f"`skyplan plan {path} --out plans` writes plans/NAME.plan.json of a job file: name that"
+        raise InputError([Diagnostic(code="SKY-APPLY-301", summary=summary, location=at, hint=hint)]) from error
     return from_document(document, str(path))
 
 

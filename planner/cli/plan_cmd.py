@@ -181,6 +181,8 @@ def _exit_code(planned: Sequence[Planned], *, detailed: bool) -> int:
     lost = [p.brief.name for p in planned if not p.brief.ranked and not p.waits]
     if lost:
         click.echo(f"error: no feasible placement for {_names(lost)}", err=True)
+        counted = "--show NAME counts the reasons, " if len(planned) > 1 else ""
+        click.echo(f"  hint: {counted}`skyplan explain JOB.yaml` tells them offer by offer", err=True)
         return 1
     return 2 if detailed and any(p.changed for p in planned) else 0
 

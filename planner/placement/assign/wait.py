@@ -121,7 +121,9 @@ class Waits:
                 word = {"gpus": "GPUs", "vcpus": "vCPUs"}.get(unit, unit)
                 need = next(int(c.amounts[position]) for c in kind.columns if int(c.rows[position]) == row)
                 used = sum({"nodes": h.nodes, "gpus": h.gpus, "vcpus": h.vcpus}[unit] for h in held)
-                return f"{needs}, {need} {word}; the quota of {words} allows {cap} {word}, of which {used} are held"
+                asked = needs if unit == "nodes" else f"{needs}, {need} {word}"
+                allowed = f"{cap} node{'' if cap == 1 else 's'}" if unit == "nodes" else f"{cap} {word}"
+                return f"{asked}; the quota of {words} allows {allowed}, of which {used} are held"
             case "network":
                 return (
                     f"{needs} with networks of their own; the quota of networks in {scarce.network_at(row)} is used up"

@@ -210,6 +210,23 @@ def test_a_terminal_without_utf8_breaks_nothing(repo: Path, environment: dict[st
 # standing plans
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["plan", "jobs/*.yaml"], "no file matches"),
+        (["plan", "nope.yaml"], "which folder you are in"),
+        (["plan", "."], "name the files in it, such as ./*.yaml"),
+        (["plan", "latin.yaml"], "save it as UTF-8"),
+        (["synth", "job.yaml"], "`skyplan plan job.yaml --out plans` writes"),
+    ],
+)
+def test_a_name_that_is_no_such_file_is_told_with_what_to_give_instead(
+    repo: Path, arguments: list[str], says: str
+) -> None:
+    (repo / "latin.yaml").write_bytes("name: \u00e9\n".encode("latin-1"))
+    assert says in refused(repo, *arguments)
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format_version": "9.0"}', '{"format_version": "1.0"}'])
 def test_a_standing_plan_that_is_none_is_refused(repo: Path, content: str) -> None:
     (repo / "plans").mkdir()
@@ -263,7 +280,7 @@ def test_a_job_without_a_placement_writes_no_plan_and_leaves_the_old_one(repo: P
     (repo / "job.yaml").write_text(JOB + "constraints: {max_usd_total: 1}\n")
     code, out, said = run(repo, "plan", "job.yaml", "--out", "plans", "--detailed-exitcode", "--json")
     assert (code, json.loads(out)["plans"][0]["status"]["complete"]) == (1, False)
-    assert "no feasible placement for train" in said
+    assert "no feasible placement for train\n  hint: `skyplan explain JOB.yaml` tells them offer by offer\n" in said
     assert (repo / "plans" / "train.plan.json").read_bytes() == old
 
 

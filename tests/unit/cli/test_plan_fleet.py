@@ -152,7 +152,7 @@ def test_the_exit_code_tells_changes_and_what_cannot_be_placed(run: Run, example
     Path("lost.yaml").write_text(lost)
     code, out, err = run("plan", *example, "lost.yaml", "--offline")
     assert code == 1
-    assert "error: no feasible placement for lost\n" in err
+    assert "error: no feasible placement for lost\n  hint: --show NAME counts the reasons" in err
     assert "!  lost" in out
 
 

@@ -168,7 +168,7 @@ def test_a_job_that_may_move_makes_room_for_one_that_may_not() -> None:
         (
             {"max_nodes": 1},
             "SKY-REJ-205",
-            "needs 1 node, 1 nodes; the quota of p4* in us-east-1 of target default allows 1 nodes, of which 1 are held",
+            "needs 1 node; the quota of p4* in us-east-1 of target default allows 1 node, of which 1 are held",
         ),
         (
             {"max_gpus": 12},
