@@ -348,8 +348,12 @@ def _laid(
 
 def _exactly(task: Task, board: Board, job: int, highspy: ModuleType) -> bool:
     """Place a job by moving any others of a small call, if there is a way at all."""
-    mine, free = _by_kind(task, board), _without_ours(task, board)
+    mine = _by_kind(task, board)
     mine.setdefault(task.kinds[job].number, []).append(job)
+    # not small: nothing is built only to find that out, for every kind that waits
+    if sum(len(task.kinds[jobs[0]].first) for jobs in mine.values()) > exact.FEW_COLUMNS:
+        return False
+    free = _without_ours(task, board)
     wanted = _wanted(task, mine, free)
     columns = exact.every(wanted) if all(len(d.open) for d in wanted) else None
     found = exact.cheapest(highspy, wanted, free, columns) if columns else None
