@@ -44,7 +44,7 @@ def _root(documents: Mapping[str, Mapping[str, Any]]) -> Body:
         required |= documents[child]["terraform"]["required_providers"]
         for name, settings in documents[child]["provider"].items():
             providers.setdefault(name, []).extend({**one, "alias": _alias(child, one)} for one in settings)
-    backend: Body = dict.fromkeys(documents["compute"]["terraform"]["backend"], {})
+    backend: Body = {kind: {} for kind in documents["compute"]["terraform"]["backend"]}
     outputs = {
         name: {"description": declared["description"], "value": f"${{module.compute.{name}}}"}
         for name, declared in documents["compute"]["output"].items()
