@@ -52,12 +52,13 @@ def with_earlier(
     if counts(task, matched) > counts(task, there):
         # somebody has no place while all stay: as few as it takes move up for it
         there = solve(replace(task, fixed=fixed, movable=True), solver).board
-    moves = [j for j, (a, b) in enumerate(zip(there.at, matched.at, strict=True)) if a != b]
-    pays = there.total() - matched.total() >= WORTH * sum(there.cost(j) for j in moves if there.at[j] != NOWHERE)
-    if counts(task, matched) > counts(task, there) or not task.sound(there):
-        return replace(free, board=matched), ()
-    if counts(task, matched) == counts(task, there) and matched.total() < there.total() and pays:
-        return replace(free, board=matched), ()
+    # the second: what planning again would move, once all are there
+    again = _matched(free.board, {j: at for j, at in enumerate(there.at) if at != NOWHERE})
+    more = counts(task, matched) > counts(task, there) or not task.sound(there)
+    fewer = counts(task, matched) < counts(task, there)
+    for board in () if fewer else (matched, again):
+        if more or _pays(there, board):
+            return replace(free, board=board), ()
     stayed: list[Stayed] = []
     for j, at in fixed.items():
         if (
@@ -71,6 +72,13 @@ def with_earlier(
     one_by_one, bound = (free.one_by_one, free.bound) if same else (None, None)
     stays = frozenset(j for j, at in earlier.items() if there.at[j] == at != matched.at[j])
     return Solved(there, free.greedy, one_by_one, bound, free.contended, stays), tuple(stayed)
+
+
+def _pays(there: Board, other: Board) -> bool:
+    """Whether the other is cheaper by WORTH of all that would move."""
+    moves = [j for j, (a, b) in enumerate(zip(there.at, other.at, strict=True)) if a not in {b, NOWHERE}]
+    saving = there.total() - other.total()
+    return saving > 0 and saving >= WORTH * sum(there.cost(j) for j in moves)
 
 
 def _matched(board: Board, earlier: Mapping[int, int]) -> Board:
