@@ -6,6 +6,7 @@ in each, and can spoil it in one way at a time.  Every test reads the healthy ma
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -52,7 +53,7 @@ class Waits:
         return Again(pause=self.seconds.append, draw=lambda: self.drawn, **changed)
 
 
-class Bed:
+class Bed(abc.ABC):
     """An emulated cloud with a market.  What a cloud cannot be made to do answers None or False, and its test is skipped.
 
     cloud     as series name it
@@ -71,41 +72,41 @@ class Bed:
     def wanted(self, **changed: Any) -> Wanted:
         return Wanted(**{"regions": self.regions, "instance_types": self.types, "now": self.now, **changed})
 
+    @abc.abstractmethod
     def feed(self, again: Again) -> Feed:
         """A feed of this cloud with its real SDK, as who may read everything."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def nobody(self, again: Again) -> Feed:
         """A feed without any credentials; making it may raise already."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def calls(self) -> int:
         """Requests that reached the emulator, refused ones included."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def throttle(self, times: int, after: float | None = None) -> bool:
         """The next so many requests are told to come later; `after`: with so many seconds named."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def down(self, region: str) -> None:
         """From now on nothing of that region answers."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def deny(self, region: str) -> None:
         """From now on that region refuses the caller."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def small_pages(self, what: str) -> bool:
         """Every list comes in as many pages as it can."""
-        raise NotImplementedError
 
     def endless(self, what: str) -> bool:
         """A list has a next page for ever, always the same one."""
         return False
 
+    @abc.abstractmethod
     def shuffle(self) -> None:
         """Every list comes in another order."""
-        raise NotImplementedError
 
     def malform(self, what: str) -> Sequence[Spoilt]:
         """Rows that make no sense (no number, a field missing, a negative price), each in turn of another kind."""
@@ -144,11 +145,7 @@ def codes(fed: Fed) -> set[str]:
 
 
 class FeedContract:
-    """See the module."""
-
-    @pytest.fixture
-    def bed(self) -> Bed:
-        raise NotImplementedError
+    """See the module.  Each cloud's class brings the fixture `bed`."""
 
     @pytest.fixture(params=KINDS)
     def what(self, request: pytest.FixtureRequest) -> str:
