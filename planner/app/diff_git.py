@@ -16,6 +16,7 @@ from planner.model.errors import InputError
 _HINT = (
     "give a revision such as origin/main, fetched before (in CI: a checkout with its history, such as fetch-depth 0)"
 )
+_NO_GIT = "run it in a git repository, or compare two folders of plans: `skyplan diff OLD NEW`"
 _FILE = b"100"
 
 
@@ -29,8 +30,10 @@ class GitTree:
         self.name = name
         found = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         if found.returncode:
-            why = found.stderr.decode(errors="replace").strip() or "no revision of git here"
-            raise _unread(name, why)
+            why = found.stderr.decode(errors="replace").strip()
+            if "not a git repository" in why:
+                raise _unread(name, "this folder is in no git repository", hint=_NO_GIT)
+            raise _unread(name, why or "no revision of git here")
         self.commit = found.stdout.decode().strip()
         listed = _git("ls-tree", "-r", "-z", self.commit)
         if listed.returncode:
@@ -101,7 +104,7 @@ def _plain(path: Path) -> Path:
     return Path(os.path.relpath(path))
 
 
-def _unread(revision: str, why: str, path: Path | None = None) -> InputError:
+def _unread(revision: str, why: str, path: Path | None = None, hint: str = _HINT) -> InputError:
     summary = f"at {revision}: {why}"
     at = Location(str(path)) if path else None
-    return InputError([Diagnostic(code="SKY-SPEC-101", summary=summary, location=at, hint=_HINT)])
+    return InputError([Diagnostic(code="SKY-SPEC-101", summary=summary, location=at, hint=hint)])

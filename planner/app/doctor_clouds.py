@@ -134,7 +134,7 @@ def credentials(account: Account, checkups: Checkups, *, certain: bool) -> list[
     try:
         checkup = checkups.checkup(account.where)
     except MissingPart as error:
-        return [from_error(name, error, state=State.WARN if certain else State.SKIPPED)]
+        return [from_error(name, error, _install(account.where.cloud), State.WARN if certain else State.SKIPPED)]
     except CloudError as error:
         return [_refused(name, error, account, certain=certain)]
     try:
@@ -167,13 +167,18 @@ def backend(project: Project, checkups: Checkups) -> list[Row]:
     try:
         checkup = checkups.checkup(where)
     except MissingPart as error:
-        return [from_error("backend", error, state=State.WARN)]
+        return [from_error("backend", error, _install(cloud), State.WARN)]
     except CloudError as error:
         return [from_error("backend", error, SIGN_IN[cloud])]
     try:
         return [_listed(checkup, project, store, prefix)]
     finally:
         checkup.close()
+
+
+def _install(cloud: str) -> str:
+    """As the row `extras` says it, so that both are one line of --fix-hints."""
+    return f"pip install 'CHECKOUT_OF_SKYPLAN[{cloud}]'"
 
 
 def _listed(checkup: Checkup, project: Project, store: str, prefix: str) -> Row:
@@ -198,7 +203,7 @@ def quotas(account: Account, needs: Sequence[Need], feeds: Feeds, market: Market
     try:
         told = list(feeds.feed(account.where).quotas(account.wanted))
     except MissingPart as error:
-        return [from_error(name, error, state=State.WARN if certain else State.SKIPPED)]
+        return [from_error(name, error, _install(account.where.cloud), State.WARN if certain else State.SKIPPED)]
     except CloudError as error:
         return [_refused(name, error, account, certain=certain)]
     readings = [reading for fed in told for reading in fed.quotas]

@@ -201,7 +201,7 @@ def _cli_config(environment: Mapping[str, str], home: Path) -> tuple[Block, str]
     try:
         return blocks(path.read_text(encoding="utf-8")), ""
     except FileNotFoundError:
-        return Block(kind=""), f"TF_CLI_CONFIG_FILE names {path.name}, which is not there" if named else ""
+        return Block(kind=""), f"TF_CLI_CONFIG_FILE names {path}, which is not there" if named else ""
     except (OSError, UnicodeDecodeError, Unreadable, RecursionError) as error:
         return Block(kind=""), f"{path.name} cannot be read: {error}"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,6 +91,18 @@ def read_text(path: Path) -> str:
         raise InputError(
             [Diagnostic(code="SKY-SPEC-101", summary=why, location=at, hint=_unread(path, error))]
         ) from error
+
+
+def _must_be_a_job(path: Path, text: str) -> None:
+    """Refuse what is plainly another file of ours, in one sentence instead of one for each of its fields.  Raises InputError (SKY-SPEC-101)."""
+    if path.name == PROJECT_FILE and not re.search(r"^run\b", text, re.MULTILINE):
+        summary, hint = "the project's settings, not a job file", "name job files, such as jobs/*.yaml"
+    elif path.name.endswith(".plan.json"):
+        summary = "a plan file, not a job file"
+        hint = "name the job file that it was made of; report, audit, synth and apply take plan files"
+    else:
+        return
+    raise InputError([Diagnostic(code="SKY-SPEC-101", summary=summary, location=Location(str(path)), hint=hint)])
 
 
 def _unread(path: Path, error: OSError | UnicodeDecodeError) -> str:
@@ -183,6 +196,7 @@ def load(
             advance(f"reading {name}")
         try:
             text = read_text(path)
+            _must_be_a_job(path, text)
         except InputError as error:
             found += error.diagnostics
             continue

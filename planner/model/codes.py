@@ -116,7 +116,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-APPLY-313", "the policy command refused the plan", "see its output"),
     ("SKY-APPLY-314", "an earlier apply did not finish", "it is being cleaned up first"),
     ("SKY-APPLY-315", "stacks for this cloud could not be written by an earlier version", "plan again with this one"),
-    ("SKY-APPLY-316", "an optional part is not installed", "see the message for the extra's name"),
+    ("SKY-APPLY-316", "an optional part is not installed", "install it where `skyplan` itself is installed"),
     (
         "SKY-APPLY-317",
         "no credentials or provider here, or the cloud refused the permission",

@@ -218,13 +218,27 @@ def test_a_terminal_without_utf8_breaks_nothing(repo: Path, environment: dict[st
         (["plan", "."], "name the files in it, such as ./*.yaml"),
         (["plan", "latin.yaml"], "save it as UTF-8"),
         (["synth", "job.yaml"], "`skyplan plan job.yaml --out plans` writes"),
+        (["plan", "skyplan.yaml"], "the project's settings, not a job file"),
+        (["report", "skyplan.yaml", "--out", "x.html"], "the project's settings, not a job file"),
+        (["plan", "x.plan.json"], "a plan file, not a job file"),
+        (["diff", "--base", "HEAD"], "compare two folders of plans"),
     ],
 )
 def test_a_name_that_is_no_such_file_is_told_with_what_to_give_instead(
     repo: Path, arguments: list[str], says: str
 ) -> None:
     (repo / "latin.yaml").write_bytes("name: \u00e9\n".encode("latin-1"))
-    assert says in refused(repo, *arguments)
+    (repo / "skyplan.yaml").write_text("project: acme\n")
+    (repo / "x.plan.json").write_text("{}\n")
+    said = refused(repo, *arguments)
+    assert says in said
+    assert said.count("error: ") == 1
+
+
+def test_a_job_file_may_have_the_projects_name(repo: Path) -> None:
+    (repo / "jobs").mkdir()
+    shutil.copy(repo / "job.yaml", repo / "jobs" / "skyplan.yaml")
+    assert run(repo, "plan", "jobs/skyplan.yaml")[0] == 0
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format_version": "9.0"}', '{"format_version": "1.0"}'])
