@@ -51,6 +51,10 @@ _THERE: Final = """\
       - uses: @USES@
 """
 _FETCHED: Final = """\
+      - if: vars.SKYPLAN_REPOSITORY == '' || vars.SKYPLAN_COMMIT == '' # else this repository would be fetched, or what is newest
+        run: |
+          echo "::error title=skyplan::set the repository variables SKYPLAN_REPOSITORY (OWNER/NAME) and SKYPLAN_COMMIT"
+          exit 1
       - uses: actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2
         with:
           repository: ${{ vars.SKYPLAN_REPOSITORY }} # where skyplan is hosted for you, OWNER/NAME

@@ -411,7 +411,15 @@ def test_the_workflow_uses_the_action_with_inputs_that_it_has(repo: Path, run: R
     (repo / ".github/workflows/skyplan.yml").unlink()
     _, _, err = run("init")
     steps = yaml.safe_load((repo / ".github/workflows/skyplan.yml").read_text())["jobs"]["review"]["steps"]
-    assert [s["uses"].partition("@")[0] for s in steps] == ["actions/checkout", "actions/checkout", "./.skyplan-action"]
+    own, guard, *fetched = steps
+    assert [s["uses"].partition("@")[0] for s in (own, *fetched)] == [
+        "actions/checkout",
+        "actions/checkout",
+        "./.skyplan-action",
+    ]
+    for name in ("SKYPLAN_REPOSITORY", "SKYPLAN_COMMIT"):
+        assert f"vars.{name} == ''" in guard["if"], "an absent one would fetch this repository, or an unreviewed commit"
+        assert name in guard["run"]
     assert "SKYPLAN_REPOSITORY" in err
 
 
