@@ -63,7 +63,7 @@ class FleetSummary:
 
     method           `one by one` or the solver's name and version
     total_usd        of the jobs that are placed
-    one_by_one_usd   what the same jobs would cost taken in order of (priority, name); None where one by one placed others than these
+    one_by_one_usd   what the same jobs would cost taken in order of (priority, name); None where not all of them found a place so
     bound_usd        no assignment of the same jobs can cost less (linear relaxation); None where it was not computed
     """
 

@@ -18,7 +18,7 @@ def fleet_schema() -> Schema:
         total_usd=decimal("Expected cost to finish of those that are placed."),
         usd_per_hour=decimal("Of those that are placed, while all run."),
         one_by_one_usd=or_null(
-            decimal("The same jobs taken in order of priority and name; null where others were placed so.")
+            decimal("The same jobs taken in order of priority and name; null where not all of them found a place so.")
         ),
         bound_usd=or_null(decimal("No assignment of the same jobs can cost less; null where it was not computed.")),
         waiting=items("Jobs that could have a place on an empty market, and have none now.", _waiting()),

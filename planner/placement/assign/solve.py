@@ -74,7 +74,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """`one_by_one` ticks of the same jobs in order of priority and name, None where those were others; `bound` ticks, None where it was not computed.
+    """`one_by_one` ticks of the same jobs in order of priority and name, None where they would not all find a place so; `bound` ticks, None where it was not computed.
 
     greedy      the assignment one by one, teams in turn where they had to
     contended   somebody is not where it would be alone
@@ -94,13 +94,15 @@ def solve(task: Task, solver: Callable[[], ModuleType | None]) -> Solved:
     ordered, greedy, fair = _one_by_one(task)
     contended = _contended(task, greedy)
     highspy = solver() if contended else None
+    greedy = _least(_in_order(task, ordered, greedy), greedy)
     if highspy is None:
-        return Solved(greedy, greedy, _if_same(ordered, greedy), None if contended else greedy.total(), contended)
+        one = _in_order(task, ordered, greedy)
+        return Solved(greedy, greedy, _cost(one) if one else None, None if contended else greedy.total(), contended)
     start = greedy
     if NOWHERE in _ours(task, greedy):
         tried = _pass(task, fair=fair, rescue=True, highspy=highspy)
         if counts(task, tried) > counts(task, greedy) and task.sound(tried):
-            start = tried
+            start = _least(_in_order(task, ordered, tried), tried)
     best, bound = start, None
     for _ in range(FILLS):
         found, bound = _cheaper(task, best, highspy)
@@ -111,14 +113,38 @@ def solve(task: Task, solver: Callable[[], ModuleType | None]) -> Solved:
         best, bound = filled, None
     if best is not start and not task.sound(best):
         best, bound = greedy, None
-    return Solved(best, greedy, _if_same(ordered, best), bound, contended)
+    one = _in_order(task, ordered, best)
+    return Solved(best, greedy, _cost(one) if one else None, bound, contended)
 
 
-def _if_same(ordered: Board, board: Board) -> int | None:
-    """What the jobs of the board cost one by one, those placed by themselves too; None where one by one places others."""
-    if _everybody(ordered) != _everybody(board):
-        return None
-    return ordered.total() + sum(h.usd_total_ticks for found in ordered.alone.values() for h in found)
+def _least(one: Board | None, board: Board) -> Board:
+    """Of two boards of the same jobs the cheaper: turns of teams say who is placed, not that it must cost more."""
+    return one if one is not None and _cost(one) < _cost(board) else board
+
+
+def _in_order(task: Task, ordered: Board, board: Board) -> Board | None:
+    """The jobs of the board one by one; None where not all of them find a place so."""
+    if _everybody(ordered) == _everybody(board):
+        return ordered
+    out = Board(task.kinds, task.free)
+    for job, position in task.fixed.items():
+        if board.at[job] != NOWHERE:
+            out.take(job, position)
+    for j in sorted(_everybody(board)):
+        alone = task.alone(j, out) if j in task.apart else None
+        if alone is not None:
+            out.spend(alone[0])
+        elif out.at[j] == NOWHERE:
+            at = NOWHERE if j in task.apart else out.first(task.kinds[j])
+            if at == NOWHERE:
+                return None
+            out.take(j, at)
+    return out
+
+
+def _cost(board: Board) -> int:
+    """Ticks of all that have a place, those placed by themselves too."""
+    return board.total() + sum(h.usd_total_ticks for found in board.alone.values() for h in found)
 
 
 def counts(task: Task, board: Board) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -118,15 +119,30 @@ def test_whatever_runs_nobody_is_placed_where_it_has_its_nodes(world: World, dat
     assert wrong(offers, world.project, Ledger(tuple(sorted((*world.ledger.holdings, *stands)))), new) == []
 
 
-def test_one_by_one_is_by_priority_and_name_also_where_teams_take_turns() -> None:
-    """a and b of one team, c of another, two places: teams give a and c one each; by name a and b would have them, who are others."""
-    jobs = (job("a", team="red"), job("b", team="red"), job("c", team="blue"))
-    found = fleet(ZONES, *jobs)
+def test_one_by_one_is_of_the_same_jobs_by_priority_and_name_also_where_teams_take_turns() -> None:
+    """a and b of one team, c of another, two places: turns give a and c one each.  By name a and b would have them, but those are others."""
+    found = fleet(ZONES, job("a", team="red"), job("b", team="red"), job("c", team="blue"))
     assert {p.workload.name for p in found.placed if p.ranked} == {"a", "c"}
-    assert found.summary.one_by_one_usd is None
-    # where the turns of teams place the same, it is what they cost by name
-    same = fleet(ZONES, job("a", team="red"), job("b", team="blue"), job("c", team="red"))
-    assert same.summary.one_by_one_usd == same.summary.total_usd
+    assert found.summary.one_by_one_usd == found.summary.total_usd
+
+
+@settings(max_examples=100, deadline=None)
+@given(worlds())
+def test_nothing_costs_more_than_the_same_jobs_one_by_one(world: World) -> None:
+    found = world.plan()
+    one = found.summary.one_by_one_usd
+    assert one is None or found.summary.total_usd <= one
+    # by hand: each of those that are placed in its turn, alone against the earlier ones
+    ledger, total = world.ledger, found.summary.total_usd * 0
+    for w in sorted((p.workload for p in found.placed if p.ranked), key=lambda w: (-w.priority, w.name)):
+        (placed,) = fleet(world.market, replace(w, gang=None), project=world.project, ledger=ledger).placed
+        if not placed.ranked:
+            assert one is None
+            return
+        total += placed.ranked[0].total_usd
+        for h in holdings(placed.ranked[0], world.market, workload=w):
+            ledger = ledger.plus(h)
+    assert one == total
 
 
 def test_the_bound_is_not_told_where_jobs_are_placed_by_themselves() -> None:
