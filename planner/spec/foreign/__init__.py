@@ -235,8 +235,16 @@ def _warnings(job: Imported, tool: str) -> list[Diagnostic]:
     """What was assumed, left out or changed, for who plans the file as it is; a bucket's unknown region our own parser tells."""
     hint = "`skyplan import` writes a job file in which to say it"
     assumed = [u for u in job.unsaid if not u.field.endswith(".region")]
+    # `why` names options of import, which plan has not got
+    say = "`skyplan import` takes it as that option, or in the job file that it writes"
     unsaid = [
-        _warning(u.at, "SKY-SPEC-134", f"{_NAMES[tool]} does not say `{u.field}`: {u.why}", hint) for u in assumed
+        _warning(
+            u.at,
+            "SKY-SPEC-134",
+            f"{_NAMES[tool]} does not say `{u.field}`: {u.why}",
+            say if "(--" in u.why else hint,
+        )
+        for u in assumed
     ]
     told = [(e, *_TOLD[e.outcome]) for e in job.entries if e.outcome in _TOLD]
     return unsaid + [_warning(e.at, code, f"`{e.path}` {what}: {e.why}", e.needs or hint) for e, code, what in told]

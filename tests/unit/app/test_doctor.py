@@ -603,7 +603,10 @@ def test_no_credentials_fail_a_target_and_are_skipped_where_nobody_named_one(rep
     assert not [name for name, row in found.items() if "default" in name and row.state in {State.FAIL, State.WARN}]
     cloud.refused = errors_map.missing("AWS", "boto3", "aws")
     (repo / "skyplan.yaml").write_text(PROJECT)
-    assert rows(cloud)["credentials aws:prod"].state is State.WARN
+    found = rows(cloud)
+    assert found["credentials aws:prod"].state is State.WARN
+    asked = {found[name].mend for name in ("backend", "credentials aws:prod", "quotas aws:prod")}
+    assert asked == {"pip install 'CHECKOUT_OF_SKYPLAN[aws]'"}, "one line of --fix-hints, as the row of extras says it"
 
 
 @pytest.mark.parametrize(
