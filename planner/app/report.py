@@ -245,6 +245,8 @@ def _sorted_out(paths: Iterable[Path]) -> tuple[list[Path], list[tuple[str, Plac
                 if not known:
                     problems.append(_nothing(path, f"holds no {inputs.PLAN_SUFFIX[1:]}"))
                 plans += [(inputs.shown(file), inputs.read_plan(file)) for file in known]
+            elif not path.suffix and not path.exists():
+                problems.append(_nothing(path, "no such folder"))
             elif path.suffix == ".json" and _is_plan(path):
                 plans.append((inputs.shown(path), inputs.read_plan(path)))
             else:

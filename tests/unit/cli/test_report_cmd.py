@@ -96,6 +96,8 @@ def test_what_is_no_job_is_told_with_its_place(capsys: pytest.CaptureFixture[str
     err = capsys.readouterr().err
     assert "SKY-SPEC-101" in err
     assert "SKY-APPLY-301" in err
+    assert call(["report", "--plans", "nowhere", "--out", "report.html", "--offline"]) == 1
+    assert "nowhere: no such folder [SKY-SPEC-101]\n  hint: give job files or plan files" in capsys.readouterr().err
     assert call(["report", "jobs/train.yaml"]) == 1, "it must be said where the page goes"
     assert "--out FILE" in capsys.readouterr().err
 
