@@ -89,12 +89,11 @@ class Waits:
         if not any(counts.values()):
             return SEVERAL, "", ()
         whole = [s for s in CODES if counts.get(s) == len(at)]
-        nearest = int(at[0])
         # the cheapest place that anything bars, and the first of what bars it
         place = min(int(np.flatnonzero(hit)[0]) for hit in barred.values() if hit.any())
         subject = whole[0] if whole else next(s for s in CODES if s in barred and barred[s][place])
         row = int(rows[subject][place])
-        text = self._numbers(kind, subject, row, int(at[place]) if not whole else nearest)
+        text = self._numbers(kind, subject, row, int(at[place]), everywhere=bool(whole))
         code = CODES[subject]
         if not whole:
             each = ", ".join(f"{counts[s]} by {WORDS[s]}" for s in CODES if s in counts)
@@ -105,7 +104,8 @@ class Waits:
         names = {h.job for h in self._by_row.get(row, ())}
         return tuple(sorted(names, key=lambda n: (-self._priority.get(n, 0), n))[:BEHIND])
 
-    def _numbers(self, kind: Kind, subject: str, row: int, position: int) -> str:
+    def _numbers(self, kind: Kind, subject: str, row: int, position: int, *, everywhere: bool) -> str:
+        """Of one place; `everywhere` the same bars all others."""
         scarce, cap = self._scarce, int(self._scarce.caps[row])
         nodes = kind.shape.workload.resources.nodes
         held = self._by_row.get(row, ())
@@ -115,7 +115,9 @@ class Waits:
                 many = len(np.unique(kind.columns[0].rows[kind.first]))
                 used = sum(h.nodes for h in held)
                 where = f"{scarce.offers.pool_id(row)} has {cap}, of which {used} are held"
-                return f"{needs} of a pool; {where}" + (f", and {many - 1} more are as full" if many > 1 else "")
+                return f"{needs} of a pool; {where}" + (
+                    f", and {many - 1} more are as full" if everywhere and many > 1 else ""
+                )
             case "quota":
                 unit, words = scarce.quota_at(row)
                 word = {"gpus": "GPUs", "vcpus": "vCPUs"}.get(unit, unit)
@@ -131,12 +133,14 @@ class Waits:
             case "apart":
                 group = scarce.group_at(row)
                 by = scarce.apart[group].value
-                return f"{needs} apart from the others of group {group}, and every {by} that could serve it has one of them"
+                where = f"every {by} that could serve it" if everywhere else f"that {by}"
+                return f"{needs} apart from the others of group {group}, and {where} has one of them"
             case _:
                 budget, unit = scarce.budget_at(row)
                 hourly = unit == "hour"
-                need = int((kind.shape.hourly if hourly else kind.shape.total)[kind.first].min()) / TICKS_PER_USD
+                usd = kind.shape.hourly if hourly else kind.shape.total
+                need = int(usd[kind.first].min() if everywhere else usd[position]) / TICKS_PER_USD
                 used = sum(h.usd_per_hour_ticks if hourly else h.usd_total_ticks for h in held) / TICKS_PER_USD
                 per, whose = "/h" if hourly else " in total", ", ".join(budget.teams)
                 limit = cap / TICKS_PER_USD
-                return f"needs ${need:.2f}{per} at least; the budget of teams {whose} is ${limit:.2f}{per}, of which ${used:.2f} are taken"
+                return f"needs ${need:.2f}{per}{' at least' if everywhere else ''}; the budget of teams {whose} is ${limit:.2f}{per}, of which ${used:.2f} are taken"

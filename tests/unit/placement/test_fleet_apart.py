@@ -163,4 +163,19 @@ def test_several_reasons_are_told_with_the_numbers_of_the_cheapest_place() -> No
     found = fleet(market, job("a", 1), job("b", 2), job("c", 1), project=two)
     (waiting,) = found.summary.waiting
     assert waiting.code == "SKY-REJ-219"
-    assert "us-west-2" in waiting.text.partition("the cheapest: ")[2]
+    cheapest = waiting.text.partition("the cheapest: ")[2]
+    assert "us-west-2" in cheapest
+    # what bars one place is not said of all
+    full = fleet(
+        market,
+        job("a", 2),
+        job("b", 1),
+        job("c", 1),
+        project=b.project(
+            Target(name="default", cloud=Cloud.AWS, quotas=(replace(quota, regions=("us-east-1",), max_nodes=1),)),
+            pool_cap_nodes=2,
+        ),
+    )
+    (waiting,) = full.summary.waiting
+    assert waiting.code == "SKY-REJ-219"
+    assert "as full" not in waiting.text
