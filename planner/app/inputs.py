@@ -136,6 +136,19 @@ def load_project(path: Path | None, words: Words) -> tuple[Project, str | None, 
     return project, shown(found), diagnostics
 
 
+def _passed_over(folder: Path) -> tuple[Diagnostic, ...]:
+    """A warning where the repository has settings further up: whoever stands in jobs/ would plan without its limits and not know it."""
+    up = Path()
+    while folder != folder.parent and not (folder / ".git").exists():
+        folder, up = folder.parent, up / ".."
+        if (folder / PROJECT_FILE).is_file():
+            there = up / PROJECT_FILE
+            summary = f"{there} is not read: the settings that hold are those of the folder you are in, which has none"
+            hint = f"go to its folder, or give --project {there}"
+            return (Diagnostic(code="SKY-SPEC-115", summary=summary, hint=hint, severity=Severity.WARNING),)
+    return ()
+
+
 def priced_market(
     base: Market,
     project: Project,
@@ -184,7 +197,7 @@ def load(
     found: list[Diagnostic] = []
     try:
         project, project_shown, diagnostics = load_project(project_file, words)
-        found += diagnostics
+        found += diagnostics if project_shown else _passed_over(Path.cwd())
     except InputError as error:
         found += error.diagnostics
         project, project_shown = Project(targets=default_targets()), None

@@ -35,6 +35,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("SKY-SPEC-112", "two jobs have one name", "names identify jobs; rename one"),
     ("SKY-SPEC-113", "two settings contradict each other", "see the message"),
     ("SKY-SPEC-114", "the region of a data location is not said", "add `region`: without it egress is unknown"),
+    ("SKY-SPEC-115", "a skyplan.yaml further up is not read", "go to its folder, or name it with --project"),
     (
         "SKY-SPEC-130",
         "a file that may be of two tools is taken for one's",

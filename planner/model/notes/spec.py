@@ -93,6 +93,12 @@ NOTES: dict[str, Note] = {
         "Add `region` beside `uri`.",
         "jobs/train.yaml:12: `s3://acme-corpus`: region unknown, so its egress is not in the total",
     ),
+    "SKY-SPEC-115": Note(
+        "plan, explain, report, offers, replan",
+        "A warning: skyplan.yaml is looked for in the folder you are in alone. There is none, and one stands further up in the repository: its targets, limits and prices do not hold here.",
+        "Go to the folder of skyplan.yaml, where plans/ and the record are too, or give `--project`.",
+        "../skyplan.yaml is not read: the settings that hold are those of the folder you are in, which has none",
+    ),
     "SKY-SPEC-130": Note(
         _FOREIGN,
         "The file would be a valid one of two tools; one reading was taken, and the message says which.",

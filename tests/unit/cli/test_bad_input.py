@@ -235,6 +235,20 @@ def test_a_name_that_is_no_such_file_is_told_with_what_to_give_instead(
     assert said.count("error: ") == 1
 
 
+def test_settings_further_up_in_the_repository_are_not_passed_over_without_a_word(repo: Path) -> None:
+    (repo / "jobs" / "more").mkdir(parents=True)
+    shutil.copy(repo / "job.yaml", repo / "jobs" / "more" / "job.yaml")
+    (repo / "skyplan.yaml").write_text("project: acme\n")
+    code, _, said = run(repo / "jobs" / "more", "plan", "job.yaml")
+    assert code == 0
+    assert "../../skyplan.yaml is not read" in said
+    assert "--project ../../skyplan.yaml" in said
+    for folder, options in ((repo, []), (repo / "jobs" / "more", ["--project", "../../skyplan.yaml"])):
+        assert "SKY-SPEC-115" not in run(folder, "plan", "job.yaml", *options)[2]
+    (repo / "jobs" / ".git").mkdir()  # another repository's settings are none of its business
+    assert "SKY-SPEC-115" not in run(repo / "jobs" / "more", "plan", "job.yaml")[2]
+
+
 def test_a_job_file_may_have_the_projects_name(repo: Path) -> None:
     (repo / "jobs").mkdir()
     shutil.copy(repo / "job.yaml", repo / "jobs" / "skyplan.yaml")
