@@ -129,13 +129,15 @@ def test_one_by_one_is_of_the_same_jobs_by_priority_and_name_also_where_teams_ta
 @settings(max_examples=100, deadline=None)
 @given(worlds())
 def test_nothing_costs_more_than_the_same_jobs_one_by_one(world: World) -> None:
+    # a gang has its turn with its first member, which by hand is another order
+    world = replace(world, jobs=tuple(replace(w, gang=None) for w in world.jobs))
     found = world.plan()
     one = found.summary.one_by_one_usd
     assert one is None or found.summary.total_usd <= one
     # by hand: each of those that are placed in its turn, alone against the earlier ones
     ledger, total = world.ledger, found.summary.total_usd * 0
     for w in sorted((p.workload for p in found.placed if p.ranked), key=lambda w: (-w.priority, w.name)):
-        (placed,) = fleet(world.market, replace(w, gang=None), project=world.project, ledger=ledger).placed
+        (placed,) = fleet(world.market, w, project=world.project, ledger=ledger).placed
         if not placed.ranked:
             assert one is None
             return
