@@ -27,9 +27,11 @@ from planner.model.plan import (
     PlacementPlan,
     PlanStatus,
     RejectedCount,
-    StackRef,
     from_document,
+    inputs_from,
+    job_from,
     placement_from,
+    stack_from,
     to_document,
 )
 
@@ -179,7 +181,7 @@ def held(document: Any, file: str, text: str = "") -> Held:
             str(p["offer_id"]): (int(p["rank"]), Decimal(p["total_usd"]), bool(p["lower_bound"])) for p in ranked
         }
         return Held(plan=_shown_part(body, ranked), digest=str(stated), standings=standings, file=file)
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         summary = f"the plan lacks or mistypes a field: {error}"
         raise InputError([Diagnostic(code="SKY-APPLY-301", summary=summary, location=Location(file))]) from error
 
@@ -196,19 +198,16 @@ def _no_plan(document: Any, file: str) -> InputError:
 def _shown_part(body: dict[str, Any], ranked: list[dict[str, Any]]) -> PlacementPlan:
     """Without what a diff does not show: eighteen more placements and how each would reach its stores take most of the time."""
     first = ranked[0]["grants_digest"] if ranked else ""
-    job, made_of = dict[str, Any](body["job"]), dict[str, Any](body["inputs"])
-    if not (isinstance(job["name"], str) and isinstance(made_of["job"]["file"], str)):
-        raise TypeError("job")
     return PlacementPlan(
-        job=job,
-        inputs=made_of,
+        job=job_from(body["job"]),
+        inputs=inputs_from(body["inputs"]),
         ranked=tuple(map(placement_from, ranked[:_SHOWN])),
         rejected=tuple(
             RejectedCount(code=str(r["code"]), count=int(r["count"]), examples=()) for r in body["rejected"]
         ),
         notes=() if ranked else tuple(map(str, body["notes"])),
         grants={d: tuple(map(grant_from, grants)) for d, grants in body["grants"].items() if d == first},
-        stacks=tuple(StackRef(**stack) for stack in body["stacks"]),
+        stacks=tuple(map(stack_from, body["stacks"])),
         status=PlanStatus(**body["status"]),
     )
 

@@ -28,6 +28,7 @@ from planner.app.mint_plans import ApprovedPlans
 from planner.app.mint_rules import Allowed, NotGranted, Wanted, allowed, lifetime_seconds
 from planner.clouds.mint.port import Minted, Minters, Order
 from planner.model.control_names import SESSION_TAGS, data_identity
+from planner.model.errors import InputError
 from planner.model.offer import Cloud
 from planner.model.plan import Placement, PlacementPlan
 from planner.model.record import Run, moment, stamp
@@ -194,8 +195,8 @@ class Broker:
 def _workload(plan: PlacementPlan) -> Workload:
     try:
         return workload_from_document(plan.job)
-    except (KeyError, TypeError, ValueError) as error:
-        raise NotGranted(f"the plan's job cannot be read: {type(error).__name__}") from error
+    except InputError as error:
+        raise NotGranted("the plan's job cannot be read") from error
 
 
 def _holder(plan: PlacementPlan, piece: Placement, found: Allowed) -> tuple[str, str]:

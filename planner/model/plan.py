@@ -6,9 +6,10 @@ raises InputError for what is not a plan or was edited (`digest` covers everythi
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from planner.model.diagnostic import Diagnostic, Location
 from planner.model.digest import digest
@@ -170,6 +171,17 @@ class PlacementPlan:
         return str(to_document(self)["digest"])
 
 
+#: names of these become parts of paths, of stacks' names and of addresses: from a stranger's plan too they are no more than names
+_JOB: Final = re.compile(r"(?!.*--)[a-z][a-z0-9-]{0,38}[a-z0-9]", re.ASCII)
+_WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+ -]*", re.ASCII)
+_WORDS: Final = ("target", "cloud", "region")
+_STACK: Final = re.compile(r"[a-z][A-Za-z0-9.-]*", re.ASCII)
+#: what JSON has for a field of a placement, by its annotation
+_JSON: Final = {"int": int, "str": str, "bool": bool}
+_PLAIN: Final = tuple((f.name, _JSON[str(f.type)]) for f in fields(Placement) if str(f.type) in _JSON)
+_AMOUNTS: Final = tuple(f.name for f in fields(Placement) if f.type == "Decimal")
+
+
 def _money(value: Decimal) -> str:
     return f"{value:.4f}"
 
@@ -198,17 +210,66 @@ def placement_from(d: dict[str, Any]) -> Placement:
     """The inverse of `placement_document`.  Raises KeyError, TypeError, ValueError, ArithmeticError on what is none."""
     values = dict(d)
     amounts, details = values.pop("terms_usd"), values.pop("terms_detail")
-    for name in ("node_usd_per_hour", "usd_per_hour", "total_usd", "compute_hours", "finish_hours", "gpu_memory_gib"):
-        values[name] = Decimal(values[name])
+    for name, kind in _PLAIN:
+        if name in values and type(values[name]) is not kind:
+            raise TypeError(f"{name}: {values[name]!r}")
+    for name in _WORDS:
+        if not _WORD.fullmatch(values[name]):
+            raise ValueError(f"{name}: {values[name]!r}")
+    for name in _AMOUNTS:
+        values[name] = _finite(values[name])
     values["terms"] = tuple(
-        ScoreTerm(name=n, usd=None if v is None else Decimal(v), detail=details[n]) for n, v in amounts.items()
+        ScoreTerm(name=n, usd=None if v is None else _finite(v), detail=_text(details[n])) for n, v in amounts.items()
     )
-    values["caveats"] = tuple(Caveat(**c) for c in values["caveats"])
+    values["caveats"] = tuple(Caveat(code=_text(c["code"]), text=_text(c["text"])) for c in values["caveats"])
     for name in ("differs", "addresses", "tunnel_addresses"):
-        values[name] = tuple(values.get(name, ()))
+        values[name] = tuple(map(_text, values.get(name, ())))
     inside = values["tunnel_addresses"]
     values["parts"] = tuple(replace(placement_from(part), tunnel_addresses=inside) for part in values.get("parts", ()))
     return Placement(**values)
+
+
+def _finite(given: Any) -> Decimal:
+    found = Decimal(given)
+    if not found.is_finite():
+        raise ValueError(f"{given!r} is no amount")
+    return found
+
+
+def _text(given: Any) -> str:
+    if type(given) is not str:
+        raise TypeError(f"{given!r} is no text")
+    return given
+
+
+def _object(given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise TypeError(f"{given!r} is no object")
+    return dict(given)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def job_from(given: Any) -> dict[str, Any]:
+    """A plan's job, as far as plans are told apart by it.  Raises KeyError, TypeError, ValueError on what is none."""
+    job = _object(given)
+    if not _JOB.fullmatch(_text(job["name"])):
+        raise ValueError(f"`{job['name']}` is no job's name")
+    return job
+
+
+def inputs_from(given: Any) -> dict[str, Any]:
+    """What a plan was made of.  Raises KeyError, TypeError on what is none."""
+    made_of = _object(given)
+    _text(_object(made_of["job"])["file"])
+    _text(_object(made_of["job"])["digest"])
+    return made_of
+
+
+def stack_from(given: Any) -> StackRef:
+    """Raises KeyError, TypeError, ValueError on what is none."""
+    found = StackRef(**given)
+    if not _STACK.fullmatch(_text(found.name)):
+        raise ValueError(f"`{found.name}` is no stack's name")
+    return found
 
 
 def to_document(plan: PlacementPlan) -> dict[str, Any]:
@@ -254,17 +315,18 @@ def from_document(document: Any, file: str) -> PlacementPlan:
         raise refuse("the plan's digest does not match its content: it was edited or cut short")
     try:
         return PlacementPlan(
-            job=body["job"],
-            inputs=body["inputs"],
+            job=job_from(body["job"]),
+            inputs=inputs_from(body["inputs"]),
             ranked=tuple(placement_from(p) for p in body["ranked"]),
             rejected=tuple(
-                RejectedCount(code=r["code"], count=r["count"], examples=tuple(r["examples"])) for r in body["rejected"]
+                RejectedCount(code=_text(r["code"]), count=int(r["count"]), examples=tuple(map(_text, r["examples"])))
+                for r in body["rejected"]
             ),
-            notes=tuple(body["notes"]),
+            notes=tuple(map(_text, body["notes"])),
             grants={d: tuple(grant_from(g) for g in grants) for d, grants in body["grants"].items()},
-            stacks=tuple(StackRef(**s) for s in body["stacks"]),
+            stacks=tuple(map(stack_from, body["stacks"])),
             status=PlanStatus(**body["status"]),
             access={place: tuple(map(path_from, paths)) for place, paths in body.get("access", {}).items()},
         )
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise refuse(f"the plan lacks or mistypes a field: {error}") from error

@@ -10,6 +10,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from planner.model.diagnostic import Diagnostic
+from planner.model.errors import InputError
 from planner.model.offer import CapacityType
 from planner.model.workload import (
     AntiAffinity,
@@ -85,8 +87,15 @@ def _location(at: ObjectPrefix) -> dict[str, Any]:
 
 
 def workload_from_document(document: dict[str, Any]) -> Workload:
-    """The workload that gave this document.  Raises KeyError, TypeError or ValueError on what never was one."""
-    d = document
+    """The workload that gave this document.  Raises InputError (SKY-APPLY-301) on what never was one: plans come from strangers too."""
+    try:
+        return _workload(document)
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        summary = f"the plan's job lacks or mistypes a field: {error}"
+        raise InputError([Diagnostic(code="SKY-APPLY-301", summary=summary)]) from error
+
+
+def _workload(d: dict[str, Any]) -> Workload:
     return Workload(
         name=d["name"],
         resources=_resources(d["resources"]),
