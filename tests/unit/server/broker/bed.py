@@ -104,7 +104,7 @@ def plan(cloud: Cloud, job: Workload, project: Project = PROJECT) -> PlacementPl
     grants = placement_grants(job, bare, project)
     return PlacementPlan(
         job=workload_document(job),
-        inputs={},
+        inputs={"job": {"file": "jobs/job.yaml", "digest": "sha256:0"}},
         ranked=(placement(cloud, grants_digest=grants_digest(grants)),),
         rejected=(),
         notes=(),
