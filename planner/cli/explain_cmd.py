@@ -74,10 +74,9 @@ def command(
             view.say(explain_text.lines(a, view.paint_for(sys.stdout)), stream=sys.stdout)
     if any(not (a.verdicts or a.waits) for a in answers):
         click.echo(f"error: no offer matches `{pattern}`" if pattern else "error: nothing is feasible", err=True)
-        if pattern:
-            click.echo(
-                "  hint: part of an offer as `skyplan offers` lists them, with *, such as `gcp:*` or `p5*`", err=True
-            )
+        means = "part of an offer as `skyplan offers` lists them, with *, such as `gcp:*` or `p5*`"
+        hint = f"a pattern is {means}" if pattern else f"add a pattern to see why not: {means}"
+        click.echo(f"  hint: {hint}", err=True)
         return 1
     return 0
 

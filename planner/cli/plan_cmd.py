@@ -182,7 +182,10 @@ def _exit_code(planned: Sequence[Planned], *, detailed: bool) -> int:
     if lost:
         click.echo(f"error: no feasible placement for {_names(lost)}", err=True)
         counted = "--show NAME counts the reasons, " if len(planned) > 1 else ""
-        click.echo(f"  hint: {counted}`skyplan explain JOB.yaml` tells them offer by offer", err=True)
+        click.echo(
+            f"  hint: {counted}`skyplan explain JOB.yaml 'p5*'` tells them of each offer that the pattern names",
+            err=True,
+        )
         return 1
     return 2 if detailed and any(p.changed for p in planned) else 0
 

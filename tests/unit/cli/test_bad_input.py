@@ -308,8 +308,13 @@ def test_a_job_without_a_placement_writes_no_plan_and_leaves_the_old_one(repo: P
     (repo / "job.yaml").write_text(JOB + "constraints: {max_usd_total: 1}\n")
     code, out, said = run(repo, "plan", "job.yaml", "--out", "plans", "--detailed-exitcode", "--json")
     assert (code, json.loads(out)["plans"][0]["status"]["complete"]) == (1, False)
-    assert "no feasible placement for train\n  hint: `skyplan explain JOB.yaml` tells them offer by offer\n" in said
+    assert (
+        "no feasible placement for train\n  hint: `skyplan explain JOB.yaml 'p5*'` tells them of each offer that the pattern names\n"
+        in said
+    )
     assert (repo / "plans" / "train.plan.json").read_bytes() == old
+    assert "nothing is feasible\n  hint: add a pattern to see why not" in refused(repo, "explain", "job.yaml")
+    assert "SKY-REJ-2" in run(repo, "explain", "job.yaml", "p4de*")[1]
 
 
 @pytest.mark.parametrize("command", [["plan", "job.yaml"], ["offers", "H100:8"], ["schema"], ["catalog", "check"]])
