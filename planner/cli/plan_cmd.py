@@ -87,7 +87,7 @@ def command(
         job_files=job_files,
         project_file=project_file,
         catalog=catalog,
-        plans_folder=out or plans_folder,
+        plans_folder=_standing(out, plans_folder),
         offline=offline,
         as_of=options.moment(as_of),
         top=top,
@@ -109,6 +109,13 @@ def command(
     else:
         _say(result, explain=explain, shown=frozenset(shown), runners_up=runners_up)
     return _exit_code(result.planned, detailed=detailed_exitcode)
+
+
+def _standing(out: Path | None, plans_folder: Path) -> Path:
+    """The folder of plans that stand: the one that is named, else that of --out, else the usual one."""
+    source = click.get_current_context().get_parameter_source("plans_folder")
+    named = source in {click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT}
+    return plans_folder if named or out is None else out
 
 
 def _known(shown: Sequence[str], result: Result) -> None:

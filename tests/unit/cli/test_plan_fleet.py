@@ -170,3 +170,22 @@ def test_what_jobs_say_against_each_other_is_told_at_its_line_before_anything_is
     assert "SKY-SPEC-113" in err
     code, _, err = run("plan", "jobs/training.yaml", "jobs/sweep.yaml", "--offline")
     assert code == 1
+
+
+def test_the_plans_that_are_named_stand_wherever_the_new_ones_are_written(run: Run, example: list[str]) -> None:
+    """`--out` alone is the folder of both; where `--plans` names another, what stands there is held, and its jobs stay."""
+    run("plan", *example, "--offline", "--out", "plans")
+    (taken, *_), (code, out, _) = (
+        run("plan", "jobs/batch.yaml", "--offline", "--json", *more)
+        for more in (["--out", "alone"], ["--plans", "plans", "--out", "beside"])
+    )
+    assert (taken, code) == (0, 0)
+    held = {(use["kind"], *use["teams"]): use["held_usd"] for use in json.loads(out)["fleet"]["budgets"]}
+    assert float(held["per_hour", "*"]) > 10, "what the other plans take of the budget"
+    alone = json.loads(run("plan", "jobs/batch.yaml", "--offline", "--json", "--out", "alone")[1])
+    assert {float(use["held_usd"]) for use in alone["fleet"]["budgets"]} == {0.0}
+    # and nobody moves for being written elsewhere
+    code, _, _ = run("plan", *example, "--offline", "--plans", "plans", "--out", "again", "--detailed-exitcode")
+    assert code == 0
+    for path in Path("plans").glob("*.plan.json"):
+        assert (Path("again") / path.name).read_bytes() == path.read_bytes()
