@@ -188,6 +188,11 @@ class Scarce:
             keys.append(key)
             if key[2]:
                 self._zones.setdefault(key[:2], set()).add(key[2])
+        # and where members stand that is not for sale now
+        for h in ledger.holdings:
+            cloud, where = h.pool.partition(":")[0], h.pool.split("/")[1]
+            if where != h.region and any(group in self.apart for group, _ in h.apart):
+                self._zones.setdefault((cloud, h.region), set()).add(where)
         zone_of = np.searchsorted(pairs, o.region_ix.astype(np.int64) * len(o.market.zones) + o.zone_ix)
         clouds = [c.value for c in Cloud]
         cloud_of = np.array([clouds.index(r.cloud.value) for r in o.market.regions])[o.region_ix]

@@ -181,3 +181,11 @@ def test_several_reasons_are_told_with_the_numbers_of_the_cheapest_place() -> No
     (waiting,) = full.summary.waiting
     assert waiting.code == "SKY-REJ-219"
     assert "as full" not in waiting.text
+
+
+def test_a_member_in_a_zone_that_is_not_sold_any_more_leaves_the_others_free() -> None:
+    apart = (AntiAffinity(group="g", by=Apart.ZONE),)
+    (elsewhere,) = held(ZONES, job("old", anti_affinity=apart)).holdings
+    gone = replace(elsewhere, pool=elsewhere.pool.replace("us-east-1-a", "us-east-1-c"))
+    found = fleet(ZONES, *(job(n, anti_affinity=apart) for n in "ab"), ledger=Ledger((gone,)))
+    assert sorted(p.ranked[0].zone for p in found.placed if p.ranked) == ["us-east-1-a", "us-east-1-b"]
