@@ -6,6 +6,7 @@ What is not proven: that GitHub, GitLab and Atlantis run them as we do here.  At
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -554,16 +555,31 @@ def test_a_forks_files_are_read_as_data_and_commented_on(
     )
     (repository.bin / "python3").chmod(0o755)
     env = {
-        "NUMBER": str(NUMBER), "BASE": repository.git("rev-parse", "main"), "HEAD": head, "GITHUB_TOKEN": TOKEN,
+        "NUMBER": str(NUMBER), "BASE": repository.git("rev-parse", "main"), "HEAD": head, "GITHUB_TOKEN": TOKEN, "TOKEN": TOKEN,
+        "GITHUB_SERVER_URL": "https://github.example", "SEEN": str(tmp_path / "seen"),
         "RUNNER_TEMP": str(tmp_path), "GITHUB_PATH": str(tmp_path / "path"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
         "GITHUB_REPOSITORY": REPO, "GITHUB_EVENT_PATH": str(event), "GITHUB_API_URL": github.url, "SKYPLAN_SOURCE": "git+https://x.example/s@1",
     }  # fmt: skip
+    # what git is told for its fetch, and whether skyplan is told of it while it reads the fork's files
+    git = shutil.which("git")
+    (repository.bin / "git").write_text(
+        f'#!/bin/sh\nif [ "$1" = fetch ]; then printf "%s %s\\n" "$GIT_CONFIG_KEY_0" "$GIT_CONFIG_VALUE_0" >"$SEEN"; fi\nexec {git} "$@"\n'
+    )
+    (repository.bin / "git").chmod(0o755)
+    real = (repository.bin / "skyplan").rename(repository.bin / "skyplan.real")
+    (repository.bin / "skyplan").write_text(
+        f'#!/bin/sh\nif [ "$1" = diff ] && env | grep -q -e "^TOKEN=" -e "^GIT_CONFIG"; then exit 9; fi\nexec {real} "$@"\n'
+    )
+    (repository.bin / "skyplan").chmod(0o755)
     for step in fork_steps():
         done = repository.run(step["run"], **env)
         assert done.returncode == 0, done.stderr
     assert "skyplan[comment] @ git+https://x.example/s@1" in asked.read_text()
     assert "train" in github.bodies(REPO, NUMBER)[0]
     assert not (repository.folder / "pwned").exists()
+    header = base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
+    told = (tmp_path / "seen").read_text()
+    assert told == f"http.https://github.example/.extraheader AUTHORIZATION: basic {header}\n"
     (tmp_path / "diff.md").unlink()
     for step in fork_steps()[1:]:
         assert repository.run(step["run"], **{**env, "HEAD": "0" * 40}).returncode == 0
