@@ -125,6 +125,8 @@ def together(
     for j in sorted(call.apart):
         if j in board.alone or jobs[j].gang is None:  # who waits for its gang gets no place without it
             call.choose(j, board)
+    if call.apart:
+        call.fill(board)
     taken = call.taken(board)
     everyone = Ledger(tuple(sorted((*ledger.holdings, *taken))))
     digest = ledger_digest(everyone)

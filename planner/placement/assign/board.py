@@ -74,8 +74,10 @@ class Board:
         self._from.clear()
 
     def spend(self, used: Ints) -> None:
-        """Less is left, for what is no job of this board."""
+        """Less is left, for what is no job of this board; more, where it moves away."""
         self.free -= used
+        if (used < 0).any():
+            self._from.clear()
 
     def first(self, kind: Kind) -> int:
         """The best candidate with room, or NOWHERE."""

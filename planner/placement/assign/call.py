@@ -17,7 +17,7 @@ from planner.placement.assign.check import wrong
 from planner.placement.assign.kinds import Catalogue
 from planner.placement.assign.rows import Scarce
 from planner.placement.assign.solve import Task
-from planner.placement.assign.turns import Gang
+from planner.placement.assign.turns import Gang, Turns
 from planner.placement.held import holding
 from planner.placement.split import may_split
 from planner.placement.standing import position
@@ -88,6 +88,14 @@ class Call:
         more = self._pick(job, board)
         found = board.alone.get(job)
         return (more, sum(h.gpus for h in found)) if found else None
+
+    def fill(self, board: Board) -> None:
+        """Let who waits have what jobs that are placed by themselves have left."""
+
+        def alone(job: int) -> int | None:
+            return sum(h.gpus for h in board.alone.get(job, ())) if job in self.apart else None
+
+        Turns(self.jobs, board, self.task.gangs, alone).run(fair=True)
 
     def _standing(self) -> dict[int, tuple[Holding, ...]]:
         """What jobs that run hold until their turn, where the market still has it."""

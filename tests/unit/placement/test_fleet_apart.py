@@ -189,3 +189,25 @@ def test_a_member_in_a_zone_that_is_not_sold_any_more_leaves_the_others_free() -
     gone = replace(elsewhere, pool=elsewhere.pool.replace("us-east-1-a", "us-east-1-c"))
     found = fleet(ZONES, *(job(n, anti_affinity=apart) for n in "ab"), ledger=Ledger((gone,)))
     assert sorted(p.ranked[0].zone for p in found.placed if p.ranked) == ["us-east-1-a", "us-east-1-b"]
+
+
+@pytest.mark.parametrize("solver", [told.solver, lambda: None], ids=["with HiGHS", "without"])
+def test_who_waited_has_the_place_that_a_running_job_leaves(solver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two high ones for two zones, of which a running job has one.  It moves to a kind of node that they cannot use, after their turns."""
+    monkeypatch.setattr(told, "solver", solver)
+    p5 = b.instance_type("p5.48xlarge", gpu="H100")
+    rows = [
+        (P4DE, EAST, "us-east-1-a", OD, 20.0),
+        (P4DE, EAST, "us-east-1-b", OD, 60.0),
+        (p5, EAST, "us-east-1-a", OD, 10.0),
+    ]
+    either = tuple(b.GpuOption(model=m, count=8) for m in ("A100-80GB", "H100"))
+    runs = b.workload("runs", resources={"accelerators": either})
+    at = {"runs": Standing(offer_id="aws:default/us-east-1/us-east-1-b/p4de.24xlarge/on_demand")}
+    found = fleet(b.market(rows), job("x", priority=9), job("y", priority=8), runs, standing=at)
+    where = {p.workload.name: (p.ranked[0].instance_type, p.ranked[0].zone) for p in found.placed if p.ranked}
+    assert where == {
+        "x": ("p4de.24xlarge", "us-east-1-a"),
+        "y": ("p4de.24xlarge", "us-east-1-b"),
+        "runs": ("p5.48xlarge", "us-east-1-a"),
+    }
