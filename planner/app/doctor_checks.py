@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.app import doctor_clouds, doctor_files, doctor_record, doctor_services, doctor_tools
 from planner.app.doctor import Check, Row, skipped
+from planner.app.init_tools import home
 from planner.model.diagnostic import Severity
 from planner.model.project import Project
 
@@ -44,7 +45,7 @@ class Ports:
     checkups: Checkups
     feeds: Feeds
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    home: Path = field(default_factory=Path.home)
+    home: Path = field(default_factory=home)
 
 
 def checks(asked: Asked, ports: Ports) -> tuple[Check, ...]:

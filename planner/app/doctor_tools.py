@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from planner.app.doctor import Row, fail, from_error, ok, skipped, warn
 from planner.app.init_hcl import Block, Unreadable, blocks
+from planner.app.init_tools import expanded
 from planner.model.errors import MissingPart
 from planner.model.project import Backend
 from stacks import binary
@@ -210,13 +211,13 @@ def _folders(config: Block, environment: Mapping[str, str], home: Path) -> Itera
     """Caches and mirrors: those that settings name, and those that Terraform looks into by itself."""
     cache = environment.get("TF_PLUGIN_CACHE_DIR") or config.values.get("plugin_cache_dir")
     if isinstance(cache, str) and cache:
-        yield Path(cache.replace("$HOME", str(home))).expanduser()
+        yield expanded(cache.replace("$HOME", str(home)))
     yield Path(".skyplan") / "cache"
     named = list(config.within("provider_installation"))
     for installation in named:
         for mirror in installation.within("filesystem_mirror"):
             if isinstance(path := mirror.values.get("path"), str):
-                yield Path(path).expanduser()
+                yield expanded(path)
     if not named:
         yield home / ".terraform.d" / "plugins"
         yield home / ".local" / "share" / "terraform" / "plugins"

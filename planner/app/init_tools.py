@@ -49,7 +49,7 @@ class Tools:
 
     def aws(self, profile: str | None) -> FoundAccount | None:
         """A profile of `~/.aws/config`, the caller's own where none is named; None where it says neither account nor region."""
-        path = Path(self.environment.get("AWS_CONFIG_FILE") or self.home / ".aws" / "config").expanduser()
+        path = expanded(self.environment.get("AWS_CONFIG_FILE") or self.home / ".aws" / "config")
         name = profile or self.environment.get("AWS_PROFILE") or "default"
         config = self._ini(path)
         section = "default" if name == "default" else f"profile {name}"
@@ -68,7 +68,7 @@ class Tools:
         )
 
     def _gcloud(self) -> FoundAccount | None:
-        folder = Path(self.environment.get("CLOUDSDK_CONFIG") or self.home / ".config" / "gcloud").expanduser()
+        folder = expanded(self.environment.get("CLOUDSDK_CONFIG") or self.home / ".config" / "gcloud")
         named = self.environment.get("CLOUDSDK_ACTIVE_CONFIG_NAME") or (
             plain_text(folder / "active_config") or "default"
         )
@@ -84,7 +84,7 @@ class Tools:
         return FoundAccount(cloud="gcp", account=project or None, regions=(region,) if region else (), at=at)
 
     def _azure(self) -> FoundAccount | None:
-        folder = Path(self.environment.get("AZURE_CONFIG_DIR") or self.home / ".azure").expanduser()
+        folder = expanded(self.environment.get("AZURE_CONFIG_DIR") or self.home / ".azure")
         text = plain_text(folder / "azureProfile.json")
         try:
             known: Any = json.loads((text or "{}").removeprefix("\ufeff"))
@@ -125,6 +125,22 @@ class Tools:
 
 def _word(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def home() -> Path:
+    """Whose machine it is.  A container's user may have none: then a folder that is not there, in which no tool has settings."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/nonexistent")
+
+
+def expanded(path: str | Path) -> Path:
+    """With `~` as a shell reads it, as it stands for a user without a home."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
 
 
 def plain_text(path: Path) -> str | None:

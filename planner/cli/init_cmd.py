@@ -68,6 +68,7 @@ def command(
     import os
 
     from planner.app import init, inputs
+    from planner.app.init_tools import home
     from planner.cli import view
     from planner.model.words import words_of
 
@@ -82,7 +83,7 @@ def command(
         cdktf=cdktf,
         source=source,
     )
-    outcome = init.prepare(asked, words_of(inputs.load_market()), os.environ, Path.home())
+    outcome = init.prepare(asked, words_of(inputs.load_market()), os.environ, home())
     if not dry_run:
         init.write(outcome)
     if as_json:

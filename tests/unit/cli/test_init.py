@@ -560,3 +560,22 @@ def test_settings_of_a_tool_that_are_none_of_its_own_say_nothing(repo: Path, run
     code, _, err = run("init", "--cloud", "azure")
     assert code == 0, err
     assert "nothing says which account of azure is meant" in err
+
+
+@pytest.mark.parametrize("words", [("init", "--cloud", "aws,azure,gcp"), ("doctor", "--offline", "--cloud", "aws")])
+def test_a_user_without_a_home_is_one_without_settings(
+    repo: Path, run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """As in containers of CI that run under any number: nothing says where its home is."""
+
+    def nowhere(path: str | Path) -> str:
+        return os.fspath(path)
+
+    monkeypatch.setattr(os.path, "expanduser", nowhere)  # as it answers then: the text as it is
+    monkeypatch.setenv("AWS_CONFIG_FILE", "~nobody/config")
+    monkeypatch.setenv("TF_PLUGIN_CACHE_DIR", "~/cache")
+    code, out, err = run(*words)
+    assert "Traceback" not in err
+    assert "RuntimeError" not in out + err
+    assert code == 0 or words[0] == "doctor"
+    assert repo.is_dir()
