@@ -139,7 +139,7 @@ class Relaxation:
         )
         return len(new)
 
-    def solve(self, seed: Sequence[tuple[int, int]], *, holds: bool = True) -> Relaxed | None:
+    def solve(self, seed: Sequence[tuple[int, int]], *, holds: bool = True, rounds: int = ROUNDS) -> Relaxed | None:
         """To the optimum or near it; `seed` are columns to begin with.  None where HiGHS gives up.
 
         holds   they have an assignment that holds; else jobs may go without for a price that none would pay, and do where there is none
@@ -151,7 +151,7 @@ class Relaxation:
             [(d, p) for d, demand in enumerate(self.wanted) for p in range(min(self._begin(demand), len(demand.open)))]
         )
         best, answer = -math.inf, None
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             self.model.run()
             if self.model.getModelStatus() != self._highs.HighsModelStatus.kOptimal:
                 return None

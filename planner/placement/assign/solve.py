@@ -15,13 +15,14 @@ import numpy as np
 
 from planner.placement.assign import exact
 from planner.placement.assign.board import NOWHERE, Board
-from planner.placement.assign.relax import CLOSE, Relaxation, demands
-from planner.placement.assign.rescue import Rescue
+from planner.placement.assign.relax import CLOSE, ROUNDS, Relaxation, demands
+from planner.placement.assign.rescue import Rescue, lacking
+from planner.placement.assign.rows import PLENTY
 from planner.placement.assign.turns import Gang, Turns
 from planner.placement.assign.whole import improve, of_size, rounded, sizes, sort_within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import ModuleType
 
     from numpy.typing import NDArray
@@ -38,6 +39,10 @@ POLISHES = 3
 """Rounds of assigning jobs of one size anew."""
 DIVES = 3
 """How often the search begins anew with those first who found no room."""
+ANEW = 12
+"""Rounds of relaxing all who ask, within the budgets that keep some of them waiting: with more it takes longer than what it finds is worth."""
+SHORT = 0.5
+"""A relaxation that leaves less than so much of a job without a place leaves none: fractions end in jobs."""
 FILLS = 3
 """How often room that a cheaper assignment leaves is given to who waits, and the whole solved again."""
 
@@ -98,15 +103,17 @@ def solve(task: Task, solver: Callable[[], ModuleType | None]) -> Solved:
     if highspy is None:
         one = _in_order(task, ordered, greedy)
         return Solved(greedy, greedy, _cost(one) if one else None, None if contended else greedy.total(), contended)
-    start = greedy
-    if NOWHERE in _ours(task, greedy):
+    start, relaxed = greedy, None
+    if NOWHERE in _ours(task, greedy) and (found := _everyone(task, greedy, highspy)) is not None:
+        start, relaxed = found
+    elif NOWHERE in _ours(task, greedy):
         tried = _pass(task, fair=fair, rescue=True, highspy=highspy)
         if counts(task, tried) > counts(task, greedy) and task.sound(tried):
             start = _least(_in_order(task, ordered, tried), tried)
     best, bound = start, None
     for _ in range(FILLS):
-        found, bound = _cheaper(task, best, highspy)
-        best = found or best
+        cheaper, bound = _cheaper(task, best, highspy, relaxed)
+        best, relaxed = cheaper or best, None
         filled = _fill(task, best, highspy, fair=fair)
         if filled is None:
             break
@@ -241,17 +248,80 @@ def _empty(task: Task, board: Board, free: Ints) -> Board:
     return out
 
 
-def _cheaper(task: Task, board: Board, highspy: ModuleType) -> tuple[Board | None, int | None]:
-    """The same jobs for less, None where that was not found; and the bound."""
+def _everyone(task: Task, board: Board, highspy: ModuleType) -> tuple[Board, Relaxed] | None:
+    """Places for all at once where budgets or quotas keep somebody waiting: chains of moves free none of those, one by one.  None where not all find one.
+
+    Nobody waits then, so whose turn it was does not matter.  Small calls have their exact search instead.
+    """
+    late = [j for j, at in enumerate(board.at) if at == NOWHERE and j not in task.apart and len(task.kinds[j].first)]
+    waiting = {task.kinds[j].number: task.kinds[j] for j in late}
+    rows = sorted({lack[0] for kind in waiting.values() if (lack := lacking(board, kind)) is not None})
+    if not rows or sum(len(k.first) for k in waiting.values()) <= exact.FEW_COLUMNS:
+        return None
+    mine, free = _by_kind(task, board), _without_ours(task, board)
+    for j in late:
+        mine.setdefault(task.kinds[j].number, []).append(j)
+    mine = {k: sorted(jobs) for k, jobs in mine.items()}
+    if not _could(task, mine, free, rows):
+        return None
+    # the cheapest assignment may keep within them unasked, and is found sooner so
+    loose, start = free.copy(), board.copy()
+    loose[rows] = start.free[rows] = PLENTY
+    for j in late:
+        if (at := start.first(task.kinds[j])) != NOWHERE:
+            start.take(j, at)
+    seats = {(task.kinds[j].number, at) for j, at in enumerate(start.at) if at != NOWHERE and j not in task.fixed}
+    for left, rounds in ((loose, ROUNDS), (free, ANEW)):
+        wanted = _wanted(task, mine, left)
+        holds = left is loose and all(start.at[j] != NOWHERE for j in late)
+        relaxed = Relaxation(highspy, wanted, left).solve(_seed(wanted, seats), holds=holds, rounds=rounds)
+        if relaxed is None or sum(relaxed.values.values()) < sum(d.count for d in wanted) - SHORT:
+            return None
+        for attempt in (_rounded, _dived):
+            found = attempt(task, board, mine, free, relaxed, highspy)
+            if found is not None and _gangs_hold(task, found) and task.sound(found):
+                return found, relaxed
+        seats = set(relaxed.values)
+    return None
+
+
+def _could(task: Task, mine: dict[int, list[int]], free: Ints, rows: Sequence[int]) -> bool:
+    """Whether these rows have room for all even if each used as little of them as it can anywhere."""
+    least = dict.fromkeys(rows, 0)
+    for jobs in mine.values():
+        kind = task.kinds[jobs[0]]
+        for column in kind.columns[1:]:
+            row = int(column.rows[kind.first[0]])
+            if row in least and (column.rows[kind.first] == row).all():
+                least[row] += len(jobs) * int(column.amounts[kind.first].min())
+    return all(amount <= max(int(free[row]), 0) for row, amount in least.items())
+
+
+def _gangs_hold(task: Task, board: Board) -> bool:
+    """Whether of each gang as many as it needs have places, or nobody."""
+    there = _everybody(board)
+    return all((n := len(there.intersection(g.members))) >= g.needs or not n for g in task.gangs.values())
+
+
+def _seed(wanted: Sequence[Demand], seats: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Columns of kinds on positions, in the model's numbers, where they are open."""
+    number = {d.kind.number: n for n, d in enumerate(wanted)}
+    places = ((number[k], at, wanted[number[k]].open) for k, at in sorted(seats) if k in number)
+    return [(n, p) for n, at, there in places if (p := int(np.searchsorted(there, at))) < len(there) and there[p] == at]
+
+
+def _cheaper(task: Task, board: Board, highspy: ModuleType, known: Relaxed | None) -> tuple[Board | None, int | None]:
+    """The same jobs for less, None where that was not found; and the bound.  `known` where they were relaxed already."""
     mine, free = _by_kind(task, board), _without_ours(task, board)
     wanted = _wanted(task, mine, free)
     if not wanted:
         return None, board.total()
-    number = {d.kind.number: n for n, d in enumerate(wanted)}
-    seed = {
-        (n := number[k], int(np.searchsorted(wanted[n].open, board.at[j]))) for k, jobs in mine.items() for j in jobs
-    }
-    relaxed = Relaxation(highspy, wanted, free).solve(sorted(seed))
+    if known is not None and board.total() <= known.bound * (1 + NEAR):
+        best = board.copy()
+        sort_within(best, [j for jobs in mine.values() for j in jobs])
+        return best, known.bound + sum(board.cost(j) for j in task.fixed if board.at[j] != NOWHERE)
+    seats = {(k, board.at[j]) for k, jobs in mine.items() for j in jobs}
+    relaxed = known or Relaxation(highspy, wanted, free).solve(_seed(wanted, seats))
     if relaxed is None:
         return None, None
     fixed = sum(board.cost(j) for j in task.fixed if board.at[j] != NOWHERE)
@@ -263,16 +333,22 @@ def _cheaper(task: Task, board: Board, highspy: ModuleType) -> tuple[Board | Non
         trial = attempt(task, best or board, mine, free, relaxed, highspy)
         if trial is not None and trial.total() < upper:
             upper, best = trial.total(), trial
-    if upper - fixed > relaxed.bound:
-        columns = exact.within(wanted, relaxed, upper - fixed)
-        found = exact.cheapest(highspy, wanted, free, columns) if columns else None
-        if found is not None:
-            trial = _laid(task, board, mine, free, found)
-            if trial is not None and trial.total() < upper:
-                upper, best = trial.total(), trial
+    trial = _to_the_tick(task, board, mine, free, relaxed, highspy, upper - fixed)
+    if trial is not None and trial.total() < upper:
+        best = trial
     if best is not None:
         sort_within(best, [j for jobs in mine.values() for j in jobs])
     return best, bound + fixed
+
+
+def _to_the_tick(  # noqa: PLR0917 - all that a solution needs
+    task: Task, board: Board, mine: dict[int, list[int]], free: Ints, relaxed: Relaxed, highspy: ModuleType, upper: int
+) -> Board | None:
+    """The cheapest below `upper` ticks, where few columns could be in it."""
+    wanted = _wanted(task, mine, free)
+    columns = exact.within(wanted, relaxed, upper) if upper > relaxed.bound else None
+    found = exact.cheapest(highspy, wanted, free, columns) if columns else None
+    return _laid(task, board, mine, free, found) if found is not None else None
 
 
 def _rounded(
@@ -346,12 +422,7 @@ def _dive(  # noqa: PLR0917 - all that a solution needs
         stuck |= {d.kind.number for d in wanted if not len(d.open)}
         if stuck or not left:
             return stuck
-        number = {d.kind.number: n for n, d in enumerate(wanted)}
-        places = ((number[k], p, wanted[number[k]].open) for k, p in sorted(relaxed.values) if k in number)
-        seed = [
-            (n, at) for n, p, there in places if (at := int(np.searchsorted(there, p))) < len(there) and there[at] == p
-        ]
-        again = Relaxation(highspy, wanted, out.free).solve(seed, holds=False)
+        again = Relaxation(highspy, wanted, out.free).solve(_seed(wanted, relaxed.values), holds=False)
         if again is None:
             return None
         relaxed = again
