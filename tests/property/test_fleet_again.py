@@ -13,7 +13,7 @@ def offers(fleet: Fleet) -> dict[str, str]:
     return {name: p.offer_id for name, p in places_of(fleet).items()}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(worlds(), st.data())
 def test_planned_again_from_any_earlier_places_nobody_moves(world: World, data: st.DataObject) -> None:
     first = world.plan()
