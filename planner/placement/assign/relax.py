@@ -36,8 +36,12 @@ CLOSE = 2e-4
 """It stops sooner where bound and relaxation differ by less than this share: a fiftieth of what is promised (1 %)."""
 SPARE = 6
 """Cheapest candidates of a kind in the model from the start, beside as many as its jobs could fill."""
-BATCH = 12
+BATCH = 8
 """Columns that a kind may add in one round."""
+BEST = 2
+"""As many of them are its best ones at these prices."""
+SPREAD = 32
+"""The others are one in so many of the next best: were they the best too, all kinds would add the same places, which cost more once all ask for them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +198,7 @@ class Relaxation:
             bound += demand.count * min(least, pays)
             worth = np.flatnonzero(cost < pays - 1e-7 * max(1.0, abs(pays)))
             if len(worth) > BATCH:
-                worth = worth[np.argsort(cost[worth], kind="stable")[:BATCH]]
+                worth = _spread(worth[np.argsort(cost[worth], kind="stable")], d)
             found += [(d, int(p)) for p in worth]
         return bound, found
 
@@ -214,6 +218,13 @@ WITHOUT = 10.0
 PLENTY_USED = 1 << 59
 DUST = 1e-7
 """Below this a value of the relaxation is the solver's own imprecision."""
+
+
+def _spread(worth: Ints, number: int) -> Ints:
+    """A few of these, best first: the best, and some of the next best, others for each `number`."""
+    others = worth[BEST : BEST + (BATCH - BEST) * SPREAD]
+    step = max(1, len(others) // (BATCH - BEST))
+    return np.concatenate([worth[:BEST], others[number % step :: step][: BATCH - BEST]])
 
 
 def quiet(highspy: ModuleType) -> Any:

@@ -7,15 +7,15 @@ and a plan without the solver is a plan all the same.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.placement.assign import exact
 from planner.placement.assign.board import NOWHERE, Board
-from planner.placement.assign.relax import CLOSE, ROUNDS, Relaxation, demands
+from planner.placement.assign.relax import CLOSE, DUST, Relaxation, demands
 from planner.placement.assign.rescue import Rescue, lacking
 from planner.placement.assign.rows import PLENTY
 from planner.placement.assign.turns import Gang, Turns
@@ -265,24 +265,64 @@ def _everyone(task: Task, board: Board, highspy: ModuleType) -> tuple[Board, Rel
     if not _could(task, mine, free, rows):
         return None
     # the cheapest assignment may keep within them unasked, and is found sooner so
-    loose, start = free.copy(), board.copy()
-    loose[rows] = start.free[rows] = PLENTY
-    for j in late:
-        if (at := start.first(task.kinds[j])) != NOWHERE:
-            start.take(j, at)
-    seats = {(task.kinds[j].number, at) for j, at in enumerate(start.at) if at != NOWHERE and j not in task.fixed}
-    for left, rounds in ((loose, ROUNDS), (free, ANEW)):
-        wanted = _wanted(task, mine, left)
-        holds = left is loose and all(start.at[j] != NOWHERE for j in late)
-        relaxed = Relaxation(highspy, wanted, left).solve(_seed(wanted, seats), holds=holds, rounds=rounds)
-        if relaxed is None or sum(relaxed.values.values()) < sum(d.count for d in wanted) - SHORT:
+    relaxed = _loosely(task, board, mine, free, frozenset(rows), highspy)
+    for rounds in (0, ANEW):
+        if rounds and relaxed is not None:
+            wanted = _wanted(task, mine, free)
+            seed = _seed(wanted, relaxed.values)
+            relaxed = Relaxation(highspy, wanted, free).solve(seed, holds=False, rounds=rounds)
+        if relaxed is None or sum(relaxed.values.values()) < sum(map(len, mine.values())) - SHORT:
             return None
         for attempt in (_rounded, _dived):
             found = attempt(task, board, mine, free, relaxed, highspy)
             if found is not None and _gangs_hold(task, found) and task.sound(found):
                 return found, relaxed
-        seats = set(relaxed.values)
     return None
+
+
+def _loosely(  # noqa: PLR0917 - all that a relaxation needs
+    task: Task, board: Board, mine: dict[int, list[int]], free: Ints, rows: frozenset[int], highspy: ModuleType
+) -> Relaxed | None:
+    """The relaxation as if these rows limited nothing.  Kinds that differ in them only are one, and who uses them gets the cheapest of its places."""
+    kinds = {k: task.kinds[jobs[0]] for k, jobs in mine.items()}
+    alike: dict[tuple[int, ...], list[int]] = {}
+    less: dict[int, Kind] = {}
+    for k, kind in kinds.items():
+        own = kind.columns[len(kind.shape.columns) :]
+        kept = tuple(c for c in own if int(c.rows[0]) not in rows)
+        same = all((c.rows == c.rows[0]).all() for c in own)
+        key = (kind.shape.number, *(int(c.rows[0]) for c in kept)) if same else (kind.shape.number, -1, k)
+        alike.setdefault(key, []).append(k)
+        less[k] = replace(kind, columns=(*kind.shape.columns, *kept)) if same else kind
+    of = {k: group[0] for group in alike.values() for k in group}
+    loose, start = free.copy(), board.copy()
+    loose[list(rows)] = start.free[list(rows)] = PLENTY
+    late = [j for jobs in mine.values() for j in jobs if board.at[j] == NOWHERE]
+    for j in late:
+        if (at := start.first(task.kinds[j])) != NOWHERE:
+            start.take(j, at)
+    seats = {(of[k], start.at[j]) for k, jobs in mine.items() for j in jobs if start.at[j] != NOWHERE}
+    counts = {group[0]: sum(len(mine[k]) for k in group) for group in alike.values()}
+    wanted = demands({k: less[k] for k in counts}, counts, loose)
+    holds = all(start.at[j] != NOWHERE for j in late)
+    found = Relaxation(highspy, wanted, loose).solve(_seed(wanted, seats), holds=holds)
+    if found is None:
+        return None
+    values: dict[tuple[int, int], float] = {}
+    there: dict[int, deque[tuple[int, float]]] = {}
+    for (k, p), value in sorted(found.values.items()):
+        there.setdefault(k, deque()).append((p, value))
+    for group in alike.values():
+        places = there.get(group[0], deque())
+        for k in sorted(group, key=lambda k: (-len(kinds[k].columns), k)):
+            left = float(len(mine[k]))
+            while places and left > DUST:
+                p, value = places.popleft()
+                values[k, p] = values.get((k, p), 0.0) + min(value, left)
+                if value > left:
+                    places.appendleft((p, value - left))
+                left -= value
+    return replace(found, values=values)
 
 
 def _could(task: Task, mine: dict[int, list[int]], free: Ints, rows: Sequence[int]) -> bool:
