@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntFlag
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,16 +138,36 @@ def place_bits(offers: Offers, workload: Workload) -> NDArray[np.int32]:
     """Reason bits per offer from type, region, capacity type, marks, price and the target's networks."""
     bits = type_verdicts(offers, workload).bits[offers.pair_type]
     bits = (bits | region_bits(offers, workload)[offers.pair_region])[offers.pair]
-    asked = np.zeros(len(CAPACITY_ORDER), dtype=bool)
+    sold = np.full(len(CAPACITY_ORDER), int(Reject.NOT_OFFERED), dtype=np.int32)
     for capacity in (*workload.resources.capacity, CapacityType.RESERVED):
-        asked[CAPACITY_ORDER.index(capacity)] = True
-    bits[~asked[offers.capacity]] |= Reject.NOT_OFFERED
+        sold[CAPACITY_ORDER.index(capacity)] = 0
+    bits |= sold[offers.capacity]
+    bits |= _own_bits(offers, workload.resources.nodes)
+    return bits
+
+
+_OWN: WeakKeyDictionary[Offers, dict[int, NDArray[np.int32]]] = WeakKeyDictionary()
+_SIZES = 16
+"""Numbers of nodes for which they are kept: four bytes per offer each."""
+
+
+def _own_bits(offers: Offers, nodes: int) -> NDArray[np.int32]:
+    """What of `place_bits` hangs on the number of nodes alone, kept while the offers are."""
+    known = _OWN.setdefault(offers, {})
+    if nodes not in known:
+        if len(known) >= _SIZES:
+            known.clear()
+        known[nodes] = _sale_bits(offers) | _network_bits(offers, nodes) | _reservation_bits(offers, nodes)
+    return known[nodes]
+
+
+def _sale_bits(offers: Offers) -> NDArray[np.int32]:
+    """What is not for sale to anybody, and what has no price."""
+    bits = np.zeros(len(offers), dtype=np.int32)
     bits[(offers.marks & int(_NOT_FOR_SALE)) != 0] |= Reject.NOT_OFFERED
     bad = (offers.price_micros == UNKNOWN_PRICE) | ((offers.marks & int(_BAD_PRICE)) != 0)
     bad |= (offers.price_micros <= 0) & (offers.capacity != RESERVED)
     bits[bad] |= Reject.PRICE
-    bits |= _network_bits(offers, workload.resources.nodes)
-    bits |= _reservation_bits(offers, workload)
     return bits
 
 
@@ -156,11 +177,11 @@ def _network_bits(offers: Offers, nodes: int) -> NDArray[np.int32]:
     return np.where(out, int(Reject.NETWORK), 0).astype(np.int32)
 
 
-def _reservation_bits(offers: Offers, workload: Workload) -> NDArray[np.int32]:
+def _reservation_bits(offers: Offers, nodes: int) -> NDArray[np.int32]:
     """A reservation with fewer nodes than the job needs cannot hold it."""
     bits = np.zeros(len(offers), dtype=np.int32)
     for i in np.flatnonzero(offers.reservation >= 0):
         reserved = offers.reserved(int(i))
-        if reserved and reserved.nodes < workload.resources.nodes:
+        if reserved and reserved.nodes < nodes:
             bits[i] = Reject.NOT_OFFERED
     return bits

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from planner.placement.alone import Ground
     from planner.placement.assign.board import Board
     from planner.placement.assign.keep import Stayed
+    from planner.placement.assign.kinds import Stored
     from planner.placement.assign.solve import Solved
     from planner.placement.explain import Context
     from planner.placement.rank import Judged
@@ -135,6 +136,7 @@ def together(
     teller = Teller(call, board, taken)
     name = _method(solved)
     out: dict[int, Placed] = {}
+    stored: Stored = {}
     for j in sorted(range(len(jobs)), key=lambda n: (call.kinds[n].shape.number, call.kinds[n].number, n)):
         recall = _recall(call, j, board, everyone)
         if j in call.apart:
@@ -145,7 +147,7 @@ def together(
             told = teller.of(j)
             one = Placed(
                 workload=jobs[j],
-                ranked=with_stores(told.ranked, jobs[j]),
+                ranked=with_stores(told.ranked, jobs[j], stored),
                 rejected=told.rejected,
                 notes=(*told.notes, *_notes(call, solved, j, kept.get(j), waiting.get(j), name)),
                 ledger=ledger,

@@ -96,26 +96,32 @@ def _somewhere(at: ObjectPrefix, word: str) -> ObjectPrefix:
     return replace(at, bucket=f"{_NOWHERE}{word}", prefix="")
 
 
-def with_stores(found: tuple[Placement, ...], job: Workload) -> tuple[Placement, ...]:
-    """What was told of a shape, with the job's own stores."""
-    if not any(_NOWHERE in caveat.text for p in found for caveat in p.caveats):
-        return found
+Stored = dict[tuple[int, tuple[tuple[str, str], ...]], "tuple[Placement, Placement]"]
+"""By a shape's placement and the names of stores: that placement, so that no other is taken for it, and the same with those stores."""
+
+
+def with_stores(found: tuple[Placement, ...], job: Workload, known: Stored) -> tuple[Placement, ...]:
+    """What was told of a shape, with the job's own stores.  `known` is what was made so for other jobs of the call."""
     parts = [(f"data{k}", d.at) for k, d in enumerate(job.data)]
     parts += [("checkpoint", job.checkpoint.at)] if job.checkpoint else []
     parts += [("output", job.output.at)] if job.output else []
-    names = [(_somewhere(at, word).uri, at.uri) for word, at in parts]
-    known: dict[Caveat, Caveat] = {}
+    names = tuple((_somewhere(at, word).uri, at.uri) for word, at in parts)
+    return tuple(_with_stores(p, names, known) for p in found)
 
-    def own(caveat: Caveat) -> Caveat:
-        if caveat not in known:
+
+def _with_stores(p: Placement, names: tuple[tuple[str, str], ...], known: Stored) -> Placement:
+    key = (id(p), names)
+    if key not in known:
+        own: set[Caveat] = set()
+        for caveat in p.caveats:
             text = caveat.text
             for name, uri in names:
                 text = text.replace(name, uri)
-            known[caveat] = replace(caveat, text=text)
-        return known[caveat]
-
-    # sorted anew, and each once: two datasets may lie in one place
-    return tuple(replace(p, caveats=tuple(sorted({own(c) for c in p.caveats}))) if p.caveats else p for p in found)
+            own.add(caveat if text == caveat.text else replace(caveat, text=text))
+        # sorted anew, and each once: two datasets may lie in one place
+        caveats = tuple(sorted(own))
+        known[key] = (p, p if caveats == p.caveats else replace(p, caveats=caveats))
+    return known[key][1]
 
 
 class Catalogue:
