@@ -57,6 +57,7 @@ class _Base:
     """Of one kind, against everything that is held.
 
     static    reasons that nobody's holdings change
+    shared    those and what kinds of the same shape have in common
     bits      all of them
     dynamic   (reason, column over all offers, or over the scores) of those that holdings change
     barred    offers that such a reason keeps out
@@ -66,6 +67,7 @@ class _Base:
     kind: Kind
     judged: Judged
     static: Bits
+    shared: Bits
     bits: Bits
     dynamic: tuple[tuple[Reject, Column], ...]
     own: tuple[tuple[Reject, Column], ...]
@@ -123,12 +125,20 @@ class Teller:
         call, o, shape = self._call, self._call.ground.offers, kind.shape
         judged, scarce = call.catalogue.judged(shape), call.scarce
         s = judged.scores
-        static = judged.bits | self._out
-        if shape.unusable:
-            static |= unusable_bits(o, shape.unusable)
-        columns = scarce.columns(shape.workload, np.arange(len(o)))
-        subjects = [Reject.POOL, *[Reject.QUOTA] * (len(columns) - 1 - scarce.has_networks), Reject.NETWORK]
-        dynamic = tuple(zip(subjects, columns, strict=False))
+        same = self._base if self._base is not None and self._base.kind.shape is shape else None
+        if same is None:
+            static = judged.bits | self._out
+            if shape.unusable:
+                static |= unusable_bits(o, shape.unusable)
+            columns = scarce.columns(shape.workload, np.arange(len(o)))
+            subjects = [Reject.POOL, *[Reject.QUOTA] * (len(columns) - 1 - scarce.has_networks), Reject.NETWORK]
+            dynamic = tuple(zip(subjects, columns, strict=False))
+            shared = static.copy()
+            for reason, column in dynamic:
+                shared |= self._over(column, reason)
+            near = nearness(o, judged)
+        else:
+            static, dynamic, shared, near = same.static, same.dynamic, same.shared, same.near
         job = next(w for w, k in zip(call.jobs, call.kinds, strict=True) if k is kind)
         own = (
             *((Reject.FUNDS, c) for c in scarce.budget_columns(job, len(s.index), s.usd_per_hour, s.total)),
@@ -136,9 +146,7 @@ class Teller:
         )
         score_at = np.full(len(o), -1, dtype=np.int64)
         score_at[s.index] = np.arange(len(s.index))
-        bits = static.copy()
-        for reason, column in dynamic:
-            bits |= self._over(column, reason)
+        bits = shared.copy()
         for reason, column in own:
             bits[s.index] |= self._over(column, reason)
         alive = judged.order[bits[s.index[judged.order]] == 0]
@@ -146,7 +154,7 @@ class Teller:
         place[judged.order] = np.arange(len(s.index))
         bare = bare_compute(o, judged)
         first = alive[np.lexsort((s.index[alive], bare[alive]))[:1]]
-        near, counts, nearest = nearness(o, judged), dict[Reject, int](), dict[Reject, "Ints"]()
+        counts, nearest = dict[Reject, int](), dict[Reject, "Ints"]()
         main = bits & -bits
         for reason in Reject:
             hit = np.flatnonzero(main == reason)
@@ -168,6 +176,7 @@ class Teller:
             kind=kind,
             judged=judged,
             static=static,
+            shared=shared,
             bits=bits,
             dynamic=dynamic,
             own=own,
@@ -193,7 +202,7 @@ class Teller:
 
     def _over(self, column: Column, reason: Reject, at: Ints | slice = slice(None)) -> Bits:
         over = column.amounts[at] > np.maximum(self._free[column.rows[at]], 0)
-        return np.where(over, int(reason), 0).astype(np.int32)
+        return over * np.int32(reason)
 
     def _tell(self, j: int, base: _Base) -> Telling:
         at = self._board.at[j]
