@@ -198,6 +198,7 @@ class Teller:
                 ledger=self._everyone,
                 project=call.ground.project,
             ),
+            places={} if same is None else same.places,
         )
 
     def _over(self, column: Column, reason: Reject, at: Ints | slice = slice(None)) -> Bits:
