@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from planner.model.errors import SkyplanError
 
+HELP_NAMES = ("-h", "--help")
+
 #: command -> (module, one-line help): the help is here so that listing commands imports none of them
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("planner.cli.init_cmd", "Begin in an infrastructure repository"),
@@ -124,10 +126,19 @@ class LazyGroup(click.Group):
         except BrokenPipeError as error:
             raise _ReaderGone from error
 
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """As all commands have them."""
+        return help_names(ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """From the table, importing nothing."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+def help_names(_ctx: click.Context) -> list[str]:
+    """Of every command."""
+    return list(HELP_NAMES)
 
 
 def dressed(command: click.Command, path: str) -> click.Command:
@@ -145,6 +156,8 @@ def dressed(command: click.Command, path: str) -> click.Command:
 
         write_options(command, ctx, formatter)
 
+    # of itself, not of the context above it alone: click remembers the names that it was asked with first
+    vars(command)["get_help_option_names"] = help_names
     # click has no hook for either; a base class of all commands would have to be named in every module
     vars(command)["format_epilog"] = format_epilog
     if isinstance(command, click.Group):
@@ -164,7 +177,7 @@ def dressed(command: click.Command, path: str) -> click.Command:
     return command
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=LazyGroup, context_settings={"max_content_width": 110})
 @click.version_option(package_name="skyplan", prog_name="skyplan")
 def main() -> None:
     """Plan GPU jobs over AWS, GCP, Azure and Nebius: ranked, explained, reviewed and applied as Terraform."""

@@ -1,4 +1,4 @@
-"""R35: every code is explained, is raised by something or says why not, and nothing uses a code that is not in the table."""
+"""Every code is explained, is raised by something or says why not, and nothing uses a code that is not in the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R34: the published schemas have ids of their own, describe every field, admit all that skyplan writes and refuse what lacks or mistypes a field."""
+"""The published schemas have ids of their own, describe every field, admit all that skyplan writes and refuse what lacks or mistypes a field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R34: a shell completes commands, options, values, job files, plans, jobs and codes; asked of real shells, and nothing heavy is imported for it."""
+"""A shell completes commands, options, values, job files, plans, jobs and codes; asked of real shells, and nothing heavy is imported for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R34: the help of every command says what it does, how it ends, what it reads, and shows lines that work; showing it imports nothing heavy."""
+"""The help of every command says what it does, how it ends, what it reads, and shows lines that work; showing it imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -50,6 +50,12 @@ def test_help_fits_a_terminal_of_80_and_ends_with_examples(path: str, capsys: py
     tail = text.partition("\nExamples:\n")[2]
     assert all(f"  skyplan {example.line}\n" in tail for example in EXAMPLES[path])
     assert help_of(path, capsys, "-h") == text
+
+
+def test_a_command_knows_its_short_help_whatever_it_was_asked_with_first() -> None:
+    for path, command, _ in commands():
+        names = command.get_help_option_names(click.Context(command))
+        assert set(names) == {"-h", "--help"}, path
 
 
 @pytest.mark.parametrize("path", [p for p in PATHS if p not in {"", "state", "agent", "prices", "catalog"}])
