@@ -186,14 +186,11 @@ def load(
 
     Raises InputError with every error of every file.
     """
-    from planner.spec.foreign import parse_any  # noqa: PLC0415 - yaml
-    from planner.spec.foreign.shelf import shelf_of  # noqa: PLC0415 - yaml
     from planner.spec.limits import narrow  # noqa: PLC0415 - yaml
     from planner.spec.together import disagreements  # noqa: PLC0415 - yaml
 
     market = load_market(catalog)
     words = words_of(market)
-    shelf = shelf_of(market, words)
     found: list[Diagnostic] = []
     try:
         project, project_shown, diagnostics = load_project(project_file, words)
@@ -214,7 +211,7 @@ def load(
             found += error.diagnostics
             continue
         texts[name] = text
-        workloads, diagnostics = parse_any(text, name, words, project, shelf)
+        workloads, diagnostics = _jobs_of(text, name, words, project, market)
         found += diagnostics
         for workload in workloads:
             narrowed, problems = narrow(workload, project)
@@ -236,6 +233,22 @@ def load(
         priced=priced,
         texts=texts,
     )
+
+
+def _jobs_of(
+    text: str, name: str, words: Words, project: Project, market: Market
+) -> tuple[tuple[Workload, ...], tuple[Diagnostic, ...]]:
+    """Of any file; other tools' readers are imported only for one that may be theirs."""
+    from planner.spec.ours import surely_ours  # noqa: PLC0415 - start-up
+
+    if surely_ours(text):
+        from planner.spec.job import parse_jobs  # noqa: PLC0415 - yaml
+
+        return parse_jobs(text, name, words, project)
+    from planner.spec.foreign import parse_any  # noqa: PLC0415 - yaml
+    from planner.spec.foreign.shelf import shelf_of  # noqa: PLC0415 - yaml
+
+    return parse_any(text, name, words, project, shelf_of(market, words))
 
 
 def _twice(jobs: Sequence[Job]) -> list[Diagnostic]:

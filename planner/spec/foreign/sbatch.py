@@ -6,7 +6,6 @@ option's two spellings.  Knows no option's meaning.
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -114,11 +113,6 @@ class Script:
     def line(self, at: int) -> int:
         """The file's line of a line of the body, the first counting 0."""
         return self.numbers[min(max(at, 0), len(self.numbers) - 1)] if self.numbers else 1
-
-
-def is_script(text: str) -> bool:
-    """It has #SBATCH lines."""
-    return re.search(r"^#SBATCH\s", text, re.MULTILINE) is not None
 
 
 def taken_apart(text: str, file: str, book: Book) -> Script:

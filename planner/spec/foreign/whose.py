@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from planner.model.diagnostic import Diagnostic, Location, Severity
-from planner.spec.foreign import dstack, sbatch, sky_resources, skypilot
+from planner.spec.foreign import dstack, sky_resources, skypilot
+from planner.spec.ours import is_script, says_work
 from planner.spec.yaml_lines import Mapping, Scalar, Sequence, documents
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ _OUR_GPU: Final = frozenset({"gpu_memory", "model", "count"})
 #: fields of a task that ours have too: they tell nothing
 SHARED: Final = frozenset({"name", "resources", "run", "setup", "workdir", "secrets"})
 _SHARED_RESOURCES: Final = frozenset({"accelerators", "cpus", "memory"})
-#: a job of ours as it is nearly always written: told without reading the YAML twice
-_SURELY_OURS: Final = re.compile(r"^work:", re.MULTILINE)
 _VARIABLE: Final = re.compile(r"\bSKYPILOT_[A-Z]")
 
 
@@ -58,9 +57,8 @@ class Whose:
 
 def whose(text: str, file: str) -> Whose:
     """Whose file it is."""
-    script = sbatch.is_script(text)
-    ours = _SURELY_OURS.search(text) is not None
-    if script and (text.removeprefix("\ufeff").startswith("#!") or not ours):
+    ours = says_work(text)
+    if is_script(text) and (text.removeprefix("\ufeff").startswith("#!") or not ours):
         return Whose("slurm")
     return Whose(None) if ours else _of_yaml(text, file)
 
