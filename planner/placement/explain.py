@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from planner.placement.split import Splits
 
 EXAMPLES = 3
+A_CENT = 0.01
+"""Nothing below it would a reader call more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +277,8 @@ def runner_up(ranked: Sequence[Placement]) -> Iterator[str]:
     if len(ranked) > 1 and ranked[1].total_usd >= ranked[0].total_usd:
         gap = float(ranked[1].total_usd - ranked[0].total_usd)
         share = gap / max(float(ranked[0].total_usd), 1e-9)
-        yield f"runner-up {ranked[1].offer_id} costs ${gap:.2f} more (+{share:.1%})"
+        more = f"${gap:.2f} more (+{share:.1%})" if gap >= A_CENT else "less than a cent more" if gap else "the same"
+        yield f"runner-up {ranked[1].offer_id} costs {more}"
 
 
 def _cheapest_rate(offers: Offers, judged: Judged, j: int, first: int) -> str | None:
@@ -285,7 +288,7 @@ def _cheapest_rate(offers: Offers, judged: Judged, j: int, first: int) -> str | 
         return None
     worse = {n: (s.terms[n][j] - s.terms[n][first]) / TICKS_PER_USD for n in s.terms if n != "compute"}
     name, usd = max(worse.items(), key=lambda kv: kv[1])
-    if usd < 0.01:  # noqa: PLR2004 - a cent: nothing that a reader would call more
+    if usd < A_CENT:
         return None
     pair = offers.pair[s.index[j]]
     slow = judged.cells.hours[pair] / judged.cells.speed_hours[pair]
