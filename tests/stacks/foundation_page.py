@@ -40,6 +40,7 @@ A session that a CI token began has one role for good, so the token of the prote
 orchestrator of the project (`sts:AssumeRole` on three ARNs) and do nothing else; their trust names it, and no longer believes the token. The broker is not behind it.
 The output `ci` has both ARNs.
 
+<!-- fragment: GitHub workflow -->
 ```yaml
 apply:    # on push to main
   - uses: aws-actions/configure-aws-credentials@v4
@@ -65,6 +66,7 @@ The job's token is traded for one of the pool's (direct federation: no `service_
 on the service account that the stack names. `iamcredentials.googleapis.com` and `sts.googleapis.com` must be enabled. Tokens are renewed as long as the job runs. The
 output `ci` has the provider's name.
 
+<!-- fragment: GitHub workflow -->
 ```yaml
 apply:
   - uses: google-github-actions/auth@v2
@@ -79,6 +81,7 @@ apply:
 Each identity believes the token itself; the stack's provider and backend, and skyplan's own calls, are told which client id to be, and ask GitHub for a new token each
 time. No login action, and no `ARM_CLIENT_ID`. The output `ci` has the client ids.
 
+<!-- fragment: GitHub workflow -->
 ```yaml
 apply:
   - run: skyplan apply plans/sft.plan.json
