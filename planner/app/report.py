@@ -168,8 +168,17 @@ def _of_job(one: Planned, most: int, rights: Rights, past: tuple[Pasts | None, s
 
 
 def _of_plan(plan: PlacementPlan, file: str, rights: Rights, past: tuple[Pasts | None, str]) -> JobReport:
-    found = report_market.of_placements(plan.ranked)
     audited, no_rights = rights.of(plan, file)
+    return replace(_alone(plan, file), audited=audited, no_rights=no_rights, past=past[0], no_past=past[1])
+
+
+def _in_short(plan: PlacementPlan, file: str, planned: Planned | None) -> JobReport:
+    return replace(_alone(plan, file), before=planned.before if planned else "", detailed=False)
+
+
+def _alone(plan: PlacementPlan, file: str) -> JobReport:
+    """What a plan says by itself: its ranked set, nothing of the market around it."""
+    found = report_market.of_placements(plan.ranked)
     return JobReport(
         plan=plan,
         file=file,
@@ -180,30 +189,10 @@ def _of_plan(plan: PlacementPlan, file: str, rights: Rights, past: tuple[Pasts |
         whole=False,
         reasons=plan.rejected,
         regions=(),
-        audited=audited,
-        no_rights=no_rights,
-        past=past[0],
-        no_past=past[1],
-    )
-
-
-def _in_short(plan: PlacementPlan, file: str, planned: Planned | None) -> JobReport:
-    found = report_market.of_placements(plan.ranked)
-    return JobReport(
-        plan=plan,
-        file=file,
-        before=planned.before if planned else "",
-        rows=found.rows,
-        feasible=found.feasible,
-        splits=found.splits,
-        whole=False,
-        reasons=plan.rejected,
-        regions=(),
         audited=None,
         no_rights=_SHORT,
         past=None,
         no_past=_SHORT,
-        detailed=False,
     )
 
 

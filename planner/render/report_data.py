@@ -10,13 +10,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from planner.model.report import GROUPS
+from planner.render.fleet_json import fleet_document
 from planner.render.plan_text import where
 from planner.render.report_words import capacity, gpus, hint, meaning, plain, ticks, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from planner.model.fleet import FleetSummary
     from planner.model.migration import MigrationDiff
     from planner.model.past import Pasts
     from planner.model.plan import Placement, ScoreTerm
@@ -32,7 +32,9 @@ def document(report: Report) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "project": plain(report.project),
         "as_of": plain(report.as_of),
-        "fleet": None if report.fleet is None else _fleet(report.fleet),
+        "fleet": None
+        if report.fleet is None
+        else _masked(fleet_document(report.fleet, [job.plan for job in report.jobs])),
         "jobs": [_job(job) for job in report.jobs],
         "warnings": [{"code": d.code, "text": plain(d.summary)} for d in report.warnings],
     }
@@ -70,7 +72,7 @@ def _job(job: JobReport) -> dict[str, Any]:
         "regions": [_region(one) for one in job.regions],
         "moves": [_move(one) for one in job.moves],
         "prices": None if job.past is None else _prices(job.past),
-        "inputs": _inputs(plan.inputs),
+        "inputs": _masked(plan.inputs),
     }
 
 
@@ -189,52 +191,10 @@ def _prices(past: Pasts) -> dict[str, Any]:
     }
 
 
-def _inputs(told: Any) -> Any:
-    """As the plan names them; texts masked, digests as they are."""
+def _masked(told: Any) -> Any:
+    """The same; texts masked, digests and amounts as they are."""
     if isinstance(told, dict):
-        return {plain(str(k)): _inputs(v) for k, v in told.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return {plain(str(k)): _masked(v) for k, v in told.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(told, list | tuple):
-        return [_inputs(one) for one in told]  # pyright: ignore[reportUnknownVariableType]
+        return [_masked(one) for one in told]  # pyright: ignore[reportUnknownVariableType]
     return plain(told) if isinstance(told, str) else told
-
-
-def _fleet(f: FleetSummary) -> dict[str, Any]:
-    return {
-        "jobs": f.jobs,
-        "placed": f.placed,
-        "method": plain(f.method),
-        "total_usd": f"{f.total_usd:.4f}",
-        "one_by_one_usd": None if f.one_by_one_usd is None else f"{f.one_by_one_usd:.4f}",
-        "bound_usd": None if f.bound_usd is None else f"{f.bound_usd:.4f}",
-        "waiting": [
-            {
-                "job": plain(w.job),
-                "priority": w.priority,
-                "team": plain(w.team),
-                "code": w.code,
-                "text": plain(w.text),
-                "behind": [plain(one) for one in w.behind],
-            }
-            for w in f.waiting
-        ],
-        "kept": [
-            {
-                "job": plain(k.job),
-                "offer": plain(k.offer_id),
-                "better": plain(k.better_offer_id),
-                "saving_usd": f"{k.saving_usd:.4f}",
-            }
-            for k in f.kept
-        ],
-        "pools": [{"pool": plain(p.pool), "held": p.held, "planned": p.planned, "cap": p.cap} for p in f.pools],
-        "budgets": [
-            {
-                "teams": [plain(t) for t in b.teams],
-                "kind": b.kind,
-                "held_usd": f"{b.held_usd:.4f}",
-                "planned_usd": f"{b.planned_usd:.4f}",
-                "limit_usd": f"{b.limit_usd:.4f}",
-            }
-            for b in f.budgets
-        ],
-    }

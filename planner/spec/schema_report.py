@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from planner.model.report import GROUPS
+from planner.spec.schema_fleet import fleet_schema
 from planner.spec.schema_output import (
     caveats,
     count,
@@ -43,7 +44,7 @@ def report_schema() -> Schema:
         format_version=version(),
         project=word("The project's name."),
         as_of=word("The newest moment of the plans' inputs."),
-        fleet=or_null(_fleet()),
+        fleet=or_null(fleet_schema()),
         jobs=items("In the order they were placed.", _job()),
         warnings=items("What should be known of the inputs.", _told()),
     )
@@ -202,59 +203,4 @@ def _prices() -> Schema:
             ),
         ),
         others=count("Offers without any price in that time."),
-    )
-
-
-def _fleet() -> Schema:
-    return written(
-        "Jobs that were planned together.",
-        jobs=count("All."),
-        placed=count("With a place."),
-        method=word("How they were assigned."),
-        total_usd=decimal("Of those with a place."),
-        one_by_one_usd=or_null(decimal("The same jobs taken one by one.")),
-        bound_usd=or_null(decimal("No assignment costs less.")),
-        waiting=items(
-            "Without a place now.",
-            written(
-                "A job.",
-                job=word("Its name."),
-                priority={"type": "integer", "description": "Higher goes first."},
-                team=word("Its team."),
-                code=word("`skyplan explain CODE` says more."),
-                text=word("Why it waits."),
-                behind=words("Jobs that hold what it needs."),
-            ),
-        ),
-        kept=items(
-            "Where their earlier plan put them.",
-            written(
-                "A job.",
-                job=word("Its name."),
-                offer=word("Where it stays."),
-                better=word("Where it would be cheaper."),
-                saving_usd=decimal("By how much."),
-            ),
-        ),
-        pools=items(
-            "Pools that jobs lie in.",
-            written(
-                "Nodes of a pool.",
-                pool=word("Its id."),
-                held=count("By others."),
-                planned=count("Here."),
-                cap=or_null(count("The most; null is uncapped.")),
-            ),
-        ),
-        budgets=items(
-            "Budgets of skyplan.yaml.",
-            written(
-                "A budget.",
-                teams=words("Whose; empty is everybody's."),
-                kind=one_of("What it limits.", "per_hour", "total"),
-                held_usd=decimal("By others."),
-                planned_usd=decimal("Here."),
-                limit_usd=decimal("The limit."),
-            ),
-        ),
     )

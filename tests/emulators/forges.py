@@ -6,6 +6,7 @@ a body that is no string, a second write where the first one was lost.  What no 
 
 from __future__ import annotations
 
+import abc
 import json
 import re
 import threading
@@ -51,7 +52,7 @@ class Trouble:
 
 
 @dataclass
-class Forge:
+class Forge(abc.ABC):
     """What both have: users by token, comments by place, a log."""
 
     users: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -82,8 +83,9 @@ class Forge:
         self.next_id += 1
         return self.next_id
 
+    @abc.abstractmethod
     def answer(self, asked: Asked, query: dict[str, list[str]]) -> Answer:
-        raise NotImplementedError
+        """What the forge says to it."""
 
     def by(self, comment_id: int) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:
         for rows in self.comments.values():
