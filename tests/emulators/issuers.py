@@ -165,7 +165,7 @@ class Sts:
             "AccessKeyId": key,
             "SecretAccessKey": f"secret-{number}",
             "Token": f"token-{number}",
-            "Expiration": "2026-12-01T00:00:00Z",
+            "Expiration": (datetime.now(UTC) + timedelta(hours=6)).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
 
     def answer(self, url: str, headers: dict[str, str], body: bytes, now: datetime) -> tuple[int, bytes]:
